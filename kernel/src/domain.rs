@@ -39,7 +39,13 @@ pub fn check(domains: &[Apart]) -> Result<(), String> {
             "the system has the hardware domain `{}`, and this machine has none: run it on a bare machine, or without its domains",
             first.name
         )),
-        _ => Ok(()),
+        _ => match domains.iter().find(|domain| domain.kind == Domain::Ring0) {
+            Some(privileged) if !machine().has_privileged_domains() => Err(format!(
+                "the hardware domain `{}` is in ring 0, and this machine's are all in ring 3: change its kind, or run the system on a bare machine",
+                privileged.name
+            )),
+            _ => Ok(()),
+        },
     }
 }
 

@@ -182,6 +182,9 @@ fn describe_fault(thread: thread::ThreadRef, fault: &Fault) -> Epitaph {
             Epitaph::new(EpitaphKind::Faulted, format!("needed memory for its stack at {at}, and none was left"))
         }
         FaultKind::HostCall => Epitaph::new(EpitaphKind::Faulted, format!("made a system call of the host at {at}")),
+        FaultKind::DomainEnded => {
+            Epitaph::new(EpitaphKind::Faulted, format!("its hardware domain ended; its last call was from {at}"))
+        }
         FaultKind::Trap => Epitaph::new(EpitaphKind::Faulted, format!("hit a breakpoint at {at}")),
     }
 }

@@ -74,6 +74,11 @@ pub struct Boot {
     pub parameters: Vec<(String, String)>,
 }
 
+/// Whether a system image, which nobody has checked yet, asks for hardware domains. For machines that prepare them.
+pub fn wants_domains(system_image: &[u8]) -> bool {
+    package::SystemImage::parse(system_image).is_ok_and(|(image, _)| !image.manifest.domains.is_empty())
+}
+
 /// Starts the system on a machine and runs it until it powers off, which ends the host process or the hardware. Returns
 /// only on failure, with the reason.
 pub fn start(on: &'static dyn hal_api::Machine, mut boot: Boot) -> String {

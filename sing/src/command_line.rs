@@ -106,7 +106,7 @@ pub struct RunArguments {
     /// Page size of a bare machine's memory mappings [default: largest]
     #[arg(long, value_enum)]
     pub pages: Option<Pages>,
-    /// Hardware domains of a bare machine, as the papers measure them [default: those of the system manifest]
+    /// Hardware domains, as the papers measure them [default: those of the system manifest]
     #[arg(long, value_enum, value_name = "CONFIGURATION", conflicts_with = "pages")]
     pub domains: Option<Configuration>,
     /// Give a bare machine a network card

@@ -92,13 +92,34 @@ impl Configuration {
 /// # Errors
 /// The system cannot be the base of another.
 pub fn applied(repository: &Repository, arguments: &RunArguments) -> Outcome<RunArguments> {
+    let mut applied = derived_arguments(repository, arguments, systems::BARE)?;
+    applied.pages = arguments.domains.map_or(arguments.pages, |configuration| match configuration {
+        Configuration::SipPage => Some(Pages::Small),
+        _ => Some(Pages::Largest),
+    });
+    Ok(applied)
+}
+
+/// The same for the hosted machine, whose system is `usual` if none is asked for.
+///
+/// # Errors
+/// It has no such configuration; the system cannot be the base of another.
+pub fn applied_hosted(repository: &Repository, arguments: &RunArguments, usual: &str) -> Outcome<RunArguments> {
+    use Configuration::{HipR0, HipR0S, SipPage};
+    if let Some(bare @ (SipPage | HipR0 | HipR0S)) = arguments.domains {
+        return Err(Failure::new(format!(
+            "--domains {} applies to bare machines only: a domain of the hosted machine is a process of the host, in ring 3",
+            bare.word()
+        ))
+        .remedy("add --machine qemu or --machine microvm, or take sip-phys, hip-r3 or hip-r3-s"));
+    }
+    derived_arguments(repository, arguments, usual)
+}
+
+fn derived_arguments(repository: &Repository, arguments: &RunArguments, usual: &str) -> Outcome<RunArguments> {
     let mut applied = arguments.clone();
     let Some(configuration) = arguments.domains else { return Ok(applied) };
-    applied.pages = Some(match configuration {
-        Configuration::SipPage => Pages::Small,
-        _ => Pages::Largest,
-    });
-    let asked = arguments.system.as_deref().unwrap_or(Path::new(systems::BARE));
+    let asked = arguments.system.as_deref().unwrap_or(Path::new(usual));
     let system = repository.system_manifest(asked)?;
     if let Some(derived) = derived(repository, &system, configuration)? {
         applied.system = Some(derived);

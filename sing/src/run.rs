@@ -60,6 +60,7 @@ fn run_hosted(repository: &Repository, arguments: &RunArguments, site: Option<&S
     let disks = disks(repository, arguments)?;
     let folders = folder::read_all(&arguments.folder)?;
     let usual = if arguments.tap.is_some() { systems::HOSTED_TAP } else { systems::HOSTED };
+    let arguments = &domains::applied_hosted(repository, arguments, usual)?;
     let system = arguments.system.as_deref().unwrap_or(Path::new(usual));
     let manifest = repository.system_manifest(system)?;
     let ready = systems::current(repository, &manifest, Platform::Hosted, arguments.unsafe_tests())?;
@@ -79,7 +80,6 @@ fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
         ("--mem", arguments.mem.is_some()),
         ("--accel", arguments.accel.is_some()),
         ("--pages", arguments.pages.is_some()),
-        ("--domains", arguments.domains.is_some()),
         ("--net", arguments.net),
         ("--qemu", !arguments.qemu.is_empty()),
     ];

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use install::{Installed, Line};
 use manifest::{Program as ProgramManifest, SystemFile};
-use manifest_model::{Manifest, PublicKey, Rights, Root, SystemManifest, Trust};
+use manifest_model::{Domain, Manifest, PublicKey, Rights, Root, SystemManifest, Trust};
 use package_build::{SecretKey, Signer};
 use package_check::PackageError;
 
@@ -313,12 +313,13 @@ fn build_system(
 ) -> Outcome<()> {
     let catalogue = Catalogue::read(repository)?;
     let mut system = catalogue.system(repository, path)?;
-    if let Some(domain) = system.domains.first().filter(|_| platform == Platform::Hosted) {
+    let privileged = system.domains.iter().find(|domain| domain.kind == Domain::Ring0);
+    if let Some(domain) = privileged.filter(|_| platform == Platform::Hosted) {
         return Err(Failure::new(format!(
-            "the system `{}` has the hardware domain `{}`, and the hosted machine has none",
+            "the system `{}` has the hardware domain `{}` in ring 0, and the hosted machine's are in ring 3",
             system.name, domain.name
         ))
-        .remedy("add --machine qemu, or remove its [[domain]] tables"));
+        .remedy("add --machine qemu, or change its kind to \"ring-3\""));
     }
     promises::hold(&catalogue, &system)?;
     let names = system.programs();

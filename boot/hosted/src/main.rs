@@ -40,6 +40,7 @@ fn run(arguments: Arguments) -> Result<Infallible, Box<dyn Error>> {
         disks: arguments.disks,
         folders: arguments.folders,
         tap: arguments.tap,
+        domains: kernel::wants_domains(system_image),
         memory_bytes: arguments.memory_mib.map(|mebibytes| mebibytes << 20),
         simulated_device: arguments.simulated_device,
         socket_fault_every: arguments.failing_sockets,

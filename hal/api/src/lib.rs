@@ -74,6 +74,8 @@ pub enum FaultKind {
     HostCall,
     /// Its stack could not grow for lack of memory.
     OutOfMemory,
+    /// The host has ended the process that its domain was, or the domain did not answer an interrupt.
+    DomainEnded,
 }
 
 /// A fault in a SIP's code.
@@ -349,6 +351,10 @@ pub trait Machine: Sync {
     /// Returns the maximum number of hardware protection domains; 0 if the machine has none.
     fn max_domains(&self) -> u32 {
         0
+    }
+    /// Returns whether domains may have the processor's privileges.
+    fn has_privileged_domains(&self) -> bool {
+        false
     }
     /// Returns the address of a gate, below [`MAX_GATES`]; 0 on a machine without domains.
     fn domain_gate(&self, _number: usize) -> usize {

@@ -8,12 +8,14 @@
 //! ownership of pages, which is the kernel's.
 
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
 
 use abi::limits::STACK_SLOT_BYTES;
 use hal_api::{Arena, Layout};
 
 use crate::StartError;
+use crate::domains::ArenaFiles;
 
 /// Pages are 4 KiB on every x86-64 Linux.
 pub(crate) const HOST_PAGE_BYTES: usize = 4096;
@@ -45,6 +47,8 @@ enum GuardKind {
 pub(crate) struct Reservation {
     layout: Layout,
     guards: GuardKind,
+    /// Whether the data arenas are files, of which other processes map parts.
+    is_shared: bool,
 }
 
 /// Expected use of an arena.
@@ -61,7 +65,21 @@ impl Reservation {
     /// Reserves all arenas, each as large as the host allows, down to a minimum; the memory arena with exactly
     /// `memory_bytes` if given.
     pub(crate) fn new(memory_bytes: Option<usize>) -> Result<Self, StartError> {
-        let guards = probe_guards();
+        Self::with_guards(memory_bytes, probe_guards())
+    }
+
+    /// The same with data arenas that are files, for a machine with domains.
+    pub(crate) fn new_shared(memory_bytes: Option<usize>) -> Result<(Self, ArenaFiles), StartError> {
+        // Most hosts have light guards for anonymous memory alone.
+        let mut reservation = Self::with_guards(memory_bytes, GuardKind::Heavy)?;
+        let Layout { memory, stacks, .. } = reservation.layout;
+        let files = ArenaFiles::create(memory.bytes, stacks.bytes).map_err(StartError::Domains)?;
+        share(memory, files.memory()).and_then(|()| share(stacks, files.stacks())).map_err(StartError::Domains)?;
+        reservation.is_shared = true;
+        Ok((reservation, files))
+    }
+
+    fn with_guards(memory_bytes: Option<usize>, guards: GuardKind) -> Result<Self, StartError> {
         let stacks_most = match guards {
             GuardKind::Light => STACKS_BYTES,
             GuardKind::Heavy => STACKS_BYTES_WITH_HEAVY_GUARDS,
@@ -77,7 +95,7 @@ impl Reservation {
             )?,
             memory_is_clear: true,
         };
-        Ok(Self { layout, guards })
+        Ok(Self { layout, guards, is_shared: false })
     }
 
     /// Returns the arenas.
@@ -110,9 +128,10 @@ impl Reservation {
     pub(crate) fn decommit(&self, address: usize, bytes: usize) {
         self.check(address, bytes);
         let pointer = ptr::with_exposed_provenance_mut(address);
+        let advice = if self.is_shared { libc::MADV_REMOVE } else { libc::MADV_DONTNEED };
         // SAFETY: the range is whole pages inside an arena of this reservation (`check`); by calling this the kernel
         // gives up their contents.
-        let answer = unsafe { libc::madvise(pointer, bytes, libc::MADV_DONTNEED) };
+        let answer = unsafe { libc::madvise(pointer, bytes, advice) };
         assert!(answer == 0, "the host refused to take memory back at {address:#x}: {}", io::Error::last_os_error());
     }
 
@@ -172,6 +191,24 @@ fn reserve_exactly(bytes: usize, access: Access) -> io::Result<Arena> {
     unsafe { libc::madvise(start, whole, advice) };
     let base = start.expose_provenance().next_multiple_of(STACK_SLOT_BYTES);
     Ok(Arena { base, bytes })
+}
+
+/// Maps a file in the place of a data arena that nobody uses yet.
+fn share(arena: Arena, file: &OwnedFd) -> io::Result<()> {
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    let address = ptr::with_exposed_provenance_mut(arena.base);
+    // SAFETY: the arena has just been reserved, and nothing in it has been handed out.
+    let mapped = unsafe { libc::mmap(address, arena.bytes, protection, flags, file.as_raw_fd(), 0) };
+    if mapped == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Reserves addresses at which this process never has anything.
+pub(crate) fn reserve_window(bytes: usize) -> io::Result<usize> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: a new anonymous mapping at an address of the host's choice touches nothing that exists.
+    let start = unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_NONE, flags, -1, 0) };
+    if start == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(start.expose_provenance()) }
 }
 
 /// Probes, on a page of its own, whether the host supports light guards.

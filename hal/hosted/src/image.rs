@@ -51,6 +51,15 @@ impl Images {
         *mapped = taken;
         Ok(())
     }
+
+    /// Returns pages of a mapped segment.
+    pub(crate) fn bytes(&self, address: usize, bytes: usize) -> Option<&[u8]> {
+        let mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
+        let (start, length) = mapped.range(..=address).next_back()?;
+        let is_inside = address - start <= *length && bytes <= length - (address - start);
+        // SAFETY: the pages are mapped readable, of a file that cannot be changed, and stay so for ever.
+        is_inside.then(|| unsafe { std::slice::from_raw_parts(ptr::with_exposed_provenance(address), bytes) })
+    }
 }
 
 fn padded_bytes(segment: &Segment<'_>) -> usize {

@@ -23,6 +23,7 @@ mod confinement;
 mod console;
 mod debug_output;
 mod disk;
+mod domains;
 #[allow(unsafe_code)]
 mod entries;
 mod faults;
@@ -102,6 +103,8 @@ pub enum StartError {
     Folder(FolderError),
     /// A TAP interface cannot be used.
     Tap(TapError),
+    /// The host refuses what hardware domains need.
+    Domains(std::io::Error),
 }
 
 impl fmt::Display for StartError {
@@ -119,6 +122,11 @@ impl fmt::Display for StartError {
             Self::Disk(error) => error.fmt(formatter),
             Self::Folder(error) => error.fmt(formatter),
             Self::Tap(error) => error.fmt(formatter),
+            Self::Domains(reason) => write!(
+                formatter,
+                "the host does not give this user hardware domains ({reason}): they need seccomp filters, memory files \
+                 (memfd_create) and Linux 5.9; run the system without domains, or on a bare machine"
+            ),
         }
     }
 }

@@ -12,8 +12,8 @@ use std::thread;
 
 use abi::limits::STACK_RESERVE_BYTES;
 use hal_api::{
-    Device, DeviceFailure, DeviceKind, DeviceRequest, Hardware, InterruptMessage, KernelEntries, Layout, Machine,
-    MapError, Range, RangeKind, Segment, Submitted, Width,
+    Device, DeviceFailure, DeviceKind, DeviceRequest, DomainAccess, DomainContext, DomainExit, DomainId, DomainRing,
+    Hardware, InterruptMessage, KernelEntries, Layout, Machine, MapError, Range, RangeKind, Segment, Submitted, Width,
 };
 
 use crate::arena::Reservation;
@@ -21,6 +21,7 @@ use crate::clock::{self, Clock};
 use crate::confinement::{self, Confinement};
 use crate::console::Console;
 use crate::disk::{Disk, DiskAccess, DiskSpecification};
+use crate::domains::{Domains, MAX_DOMAINS};
 use crate::folder::{Folder, FolderNeeds, FolderSpecification};
 use crate::image::Images;
 use crate::processor::{MAX_PROCESSORS, Processors};
@@ -46,6 +47,8 @@ pub struct Configuration {
     pub tap: Option<TapSpecification>,
     /// Memory for SIPs in bytes, a multiple of a page; `None`: as much as the host allows.
     pub memory_bytes: Option<usize>,
+    /// Whether there are hardware domains.
+    pub domains: bool,
     /// Whether there is a bus with devices for tests of drivers.
     pub simulated_device: bool,
     /// Whether the process is confined once its processors run.
@@ -69,6 +72,7 @@ pub struct Hosted {
     clock: Clock,
     reservation: Reservation,
     images: Images,
+    domains: Option<Domains>,
     processors: &'static Processors,
     console: Arc<Console>,
     disks: Vec<Disk>,
@@ -103,13 +107,20 @@ impl Hosted {
             notices.extend(notice);
             tap = Some(device);
         }
-        let reservation = Reservation::new(configuration.memory_bytes)?;
+        let (reservation, domains) = if configuration.domains {
+            let (reservation, files) = Reservation::new_shared(configuration.memory_bytes)?;
+            let domains = Domains::start(reservation.layout(), files).map_err(StartError::Domains)?;
+            (reservation, Some(domains))
+        } else {
+            (Reservation::new(configuration.memory_bytes)?, None)
+        };
         host_text::record();
         output::standard_error();
         output::standard_output();
         let machine = Box::leak(Box::new(Self {
             clock,
             images: Images::new(reservation.layout().images),
+            domains,
             reservation,
             processors: Box::leak(Box::new(Processors::new(processors, clock))),
             console: Arc::default(),
@@ -360,11 +371,58 @@ impl Machine for Hosted {
 
     fn counters(&self) -> Vec<(&'static str, u64)> {
         let in_force = confinement::in_force();
-        vec![
+        let mut counters = vec![
             ("memory bytes", self.reservation.layout().memory.bytes as u64),
             ("host calls allowed", in_force.system_calls.unwrap_or(0)),
             ("host Landlock version", in_force.landlock),
-        ]
+        ];
+        counters.extend(self.domains.iter().map(|domains| ("hardware domains", domains.count() as u64)));
+        counters
+    }
+
+    fn max_domains(&self) -> u32 {
+        self.domains.as_ref().map_or(0, |_| MAX_DOMAINS as u32)
+    }
+
+    fn domain_gate(&self, number: usize) -> usize {
+        self.domains.as_ref().map_or(0, |domains| domains.gate(number))
+    }
+
+    fn domain_create(&self, ring: DomainRing) -> Option<DomainId> {
+        self.domains.as_ref().filter(|_| ring == DomainRing::Ring3)?.create()
+    }
+
+    fn domain_destroy(&self, domain: DomainId) {
+        self.domains.iter().for_each(|domains| domains.destroy(domain));
+    }
+
+    fn domain_map(&self, domain: DomainId, address: usize, bytes: usize, access: DomainAccess) -> Result<(), MapError> {
+        self.domains.as_ref().ok_or(MapError)?.map(&self.images, domain, address, bytes, access)
+    }
+
+    fn domain_map_private(
+        &self,
+        domain: DomainId,
+        address: usize,
+        memory: usize,
+        bytes: usize,
+    ) -> Result<(), MapError> {
+        self.domains.as_ref().ok_or(MapError)?.map_private(domain, address, memory, bytes)
+    }
+
+    fn domain_map_stack(&self, domain: DomainId, address: usize) -> Result<(), MapError> {
+        self.domains.as_ref().ok_or(MapError)?.map_stack(domain, address)
+    }
+
+    fn domain_unmap(&self, domain: DomainId, address: usize, bytes: usize) {
+        self.domains.iter().for_each(|domains| domains.unmap(domain, address, bytes));
+    }
+
+    fn domain_enter(&self, domain: DomainId, context: &mut DomainContext) -> DomainExit {
+        match &self.domains {
+            Some(domains) => domains.enter(domain, context),
+            None => DomainExit::Interrupt,
+        }
     }
 
     fn restart(&self) -> ! {

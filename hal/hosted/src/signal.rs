@@ -96,6 +96,7 @@ extern "C" fn on_tick(signal: libc::c_int, _information: *mut libc::siginfo_t, c
     if simulated::interrupt(entries) | power_button::interrupt(entries) {
         Processors::wake_current();
     }
+    processor::knock();
     let reschedule = (entries.tick)(signal == TIMER);
     // SAFETY: the host passes a ucontext that lives, with no other reference to it, until the handler returns.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };

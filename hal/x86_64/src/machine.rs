@@ -437,6 +437,10 @@ impl Machine for Bare {
         output::write(text);
     }
 
+    fn has_privileged_domains(&self) -> bool {
+        true
+    }
+
     fn max_domains(&self) -> u32 {
         domains::MAX_DOMAINS as u32
     }

@@ -1,0 +1,544 @@
+//! Hardware protection domains: each is a process of the host that has nothing but the memory mapped into it.
+//!
+//! Key type: [`Domains`]. A domain's process runs three kinds of threads' code: the *mapper*, which does what the kernel
+//! commands; *runners*, on which the domain's programs run, one for each processor that is in the domain at once; and
+//! nothing else. The kernel's memory, image and stack arenas are files then, of which the mapper maps parts at the
+//! addresses that they have in the kernel. A thread enters by giving a runner its turn and waits, first spinning, then
+//! asleep; it comes out by a call, a fault or the signal that interrupts it. Neighbours: `stub` has the code, `zygote`
+//! makes the processes, `control` is what both sides write.
+//!
+//! What comes out of a domain is a claim. The one thing that the kernel relies on is that memory is unmapped when
+//! [`Domains::unmap`] returns: the mapper acknowledges it through a file that no runner has, or the process has ended. A
+//! runner that does not come out when interrupted ends with its process.
+//!
+//! Locks: a domain's, for moments and while its mapper works. Deliberately not here: which program is in which domain.
+
+#[allow(unsafe_code)]
+mod control;
+#[allow(unsafe_code)]
+mod stub;
+mod window;
+#[allow(unsafe_code)]
+mod zygote;
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
+use hal_api::{Arena, DomainAccess, DomainContext, DomainExit, DomainId, Fault, FaultKind, Layout, MapError};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use self::control::{Command, Control, Exchange};
+use self::window::{IMAGES_FILE, MEMORY_FILE, STACKS_FILE};
+use self::zygote::{MemoryFiles, Zygote};
+use crate::arena::{self, HOST_PAGE_BYTES, range_within};
+use crate::image::Images;
+use crate::{entries, processor};
+
+/// Maximum domains: what the hosts' usual limits of open files and processes allow.
+pub(crate) const MAX_DOMAINS: usize = 1024;
+
+/// Turns of a loop before a thread that is in a domain sleeps: some microseconds, longer than it takes from one call to
+/// the next in a program that exchanges messages.
+const SPINS: u32 = 500;
+/// Looks for an acknowledgement before a sleep.
+const LOOKS: u32 = 20;
+/// A thread in a domain is interrupted after this long.
+const QUANTUM: Duration = Duration::from_millis(10);
+/// An interrupt that found the stub at work is repeated after this long.
+const AGAIN: Duration = Duration::from_millis(1);
+/// A runner that was interrupted has to come out within this time.
+const OUT_LIMIT: Duration = Duration::from_secs(2);
+/// Commands between two acknowledgements.
+const BATCH: usize = window::RING - 2;
+/// End of what a process can map.
+const TASK_END: u64 = 0x7fff_ffff_f000;
+/// Flags that a program has for itself: carry, parity, auxiliary carry, zero, sign, direction, overflow, alignment check,
+/// identification.
+const OWN_FLAGS: u64 = 0x0024_0cd5;
+/// A runner is a thread with the mapper's memory and signal handlers, and without its files.
+const OF_A_RUNNER: libc::c_int = libc::CLONE_VM
+    | libc::CLONE_FS
+    | libc::CLONE_SIGHAND
+    | libc::CLONE_THREAD
+    | libc::CLONE_SYSVSEM
+    | libc::CLONE_PARENT_SETTID;
+/// Length of SYSCALL.
+const SYSCALL_BYTES: usize = 2;
+
+/// The domains of the machine.
+#[derive(Debug)]
+pub(crate) struct Domains {
+    window: usize,
+    layout: Layout,
+    zygote: Zygote,
+    images: File,
+    /// First addresses of the image pages that are in the file of images.
+    written: Mutex<BTreeSet<usize>>,
+    list: Box<[Mutex<Option<Arc<Domain>>>]>,
+    count: AtomicUsize,
+}
+
+/// A domain's process.
+#[derive(Debug)]
+struct Domain {
+    window: usize,
+    process: OwnedFd,
+    acknowledge: OwnedFd,
+    number: u32,
+    control: Control,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Commands issued.
+    issued: u32,
+    /// Mappings that are made before the domain is entered the next time.
+    later: Vec<Command>,
+    /// Runners made, and those in use, by bit.
+    made: usize,
+    used: u64,
+    is_ended: bool,
+}
+
+/// The arenas' files, for a machine with domains.
+#[derive(Debug)]
+pub(crate) struct ArenaFiles {
+    memory: OwnedFd,
+    stacks: OwnedFd,
+}
+
+impl ArenaFiles {
+    /// Creates the files.
+    pub(crate) fn create(memory: usize, stacks: usize) -> io::Result<Self> {
+        Ok(Self {
+            memory: zygote::memory_file(c"singularity-memory", memory)?,
+            stacks: zygote::memory_file(c"singularity-stacks", stacks)?,
+        })
+    }
+
+    pub(crate) fn memory(&self) -> &OwnedFd {
+        &self.memory
+    }
+
+    pub(crate) fn stacks(&self) -> &OwnedFd {
+        &self.stacks
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Domains {
+    /// Starts the zygote and tries a domain. The process has one thread.
+    ///
+    /// # Errors
+    /// What the host refuses.
+    pub(crate) fn start(layout: Layout, arenas: ArenaFiles) -> io::Result<Self> {
+        let window = arena::reserve_window(window::BYTES)?;
+        let images = zygote::memory_file(c"singularity-images", layout.images.bytes)?;
+        let shared = zygote::memory_file(c"singularity-stub", window::SHARED_BYTES)?;
+        File::from(shared.try_clone()?).write_all(&stub::bytes(window))?;
+        let files = MemoryFiles { memory: arenas.memory, stacks: arenas.stacks, images: images.try_clone()? };
+        let domains = Self {
+            window,
+            layout,
+            zygote: Zygote::start(window, &shared, &files)?,
+            images: images.into(),
+            written: Mutex::default(),
+            list: (0..MAX_DOMAINS).map(|_| Mutex::default()).collect(),
+            count: AtomicUsize::new(0),
+        };
+        domains.try_one()?;
+        Ok(domains)
+    }
+
+    /// Enters a domain that has nothing, and sees it fault: all that the host has to allow has been used then.
+    fn try_one(&self) -> io::Result<()> {
+        let domain = self.create_domain()?;
+        let mut context = DomainContext::start(HOST_PAGE_BYTES, HOST_PAGE_BYTES, 0);
+        let exit = domain.enter(&mut context);
+        domain.end();
+        match exit {
+            DomainExit::Missing(fault) if fault.instruction == HOST_PAGE_BYTES => Ok(()),
+            _ => {
+                Err(io::Error::other("a process for a domain ended by itself: seccomp filters may not be allowed here"))
+            }
+        }
+    }
+
+    /// See [`hal_api::Machine::domain_gate`].
+    pub(crate) fn gate(&self, number: usize) -> usize {
+        stub::gate(self.window, number)
+    }
+
+    /// Returns the number of domains.
+    pub(crate) fn count(&self) -> usize {
+        self.count.load(Ordering::Relaxed)
+    }
+
+    fn create_domain(&self) -> io::Result<Domain> {
+        let process = self.zygote.create()?;
+        let domain = Domain {
+            window: self.window,
+            control: Control::map(process.control.as_fd())?,
+            process: process.descriptor,
+            acknowledge: process.acknowledge,
+            number: process.number,
+            state: Mutex::default(),
+        };
+        let end = self.window + window::BYTES;
+        let constants = self.window + window::CONSTANTS;
+        let unmap = |from: usize, to: u64| command(libc::SYS_munmap, [from as u64, to - from as u64, 0, 0, 0, 0]);
+        let mut first = vec![unmap(0, self.window as u64), unmap(end, TASK_END)];
+        first.extend(stub::signals().map(|signal| {
+            command(libc::SYS_rt_sigaction, [signal as u64, (constants + window::ACTION) as u64, 0, 8, 0, 0])
+        }));
+        if domain.command(&mut lock(&domain.state), &first) {
+            return Ok(domain);
+        }
+        Err(io::Error::other("a process for a domain ended by itself"))
+    }
+
+    /// See [`hal_api::Machine::domain_create`].
+    pub(crate) fn create(&self) -> Option<DomainId> {
+        let domain = Arc::new(self.create_domain().ok()?);
+        for (number, place) in self.list.iter().enumerate() {
+            let mut place = lock(place);
+            if place.is_none() {
+                *place = Some(domain);
+                self.count.fetch_add(1, Ordering::Relaxed);
+                return Some(DomainId(number as u32));
+            }
+        }
+        domain.end();
+        None
+    }
+
+    /// See [`hal_api::Machine::domain_destroy`].
+    pub(crate) fn destroy(&self, id: DomainId) {
+        let found = self.list.get(id.0 as usize).and_then(|place| lock(place).take());
+        if let Some(domain) = found {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            domain.end();
+        }
+    }
+
+    fn get(&self, id: DomainId) -> Option<Arc<Domain>> {
+        self.list.get(id.0 as usize).and_then(|place| lock(place).clone())
+    }
+
+    /// See [`hal_api::Machine::domain_map`].
+    pub(crate) fn map(
+        &self,
+        images: &Images,
+        id: DomainId,
+        address: usize,
+        bytes: usize,
+        access: DomainAccess,
+    ) -> Result<(), MapError> {
+        let (file, offset) = self.place(address, bytes).ok_or(MapError)?;
+        if file == IMAGES_FILE {
+            self.write_image(images, address, bytes, offset)?;
+        }
+        let protection = match access {
+            DomainAccess::Read => libc::PROT_READ,
+            DomainAccess::Write => libc::PROT_READ | libc::PROT_WRITE,
+            DomainAccess::Execute => libc::PROT_READ | libc::PROT_EXEC,
+        };
+        self.get(id).ok_or(MapError)?.map_later(address, bytes, protection, file, offset);
+        Ok(())
+    }
+
+    /// See [`hal_api::Machine::domain_map_private`].
+    pub(crate) fn map_private(
+        &self,
+        id: DomainId,
+        address: usize,
+        memory: usize,
+        bytes: usize,
+    ) -> Result<(), MapError> {
+        let (file, offset) = self.place(memory, bytes).filter(|&(file, _)| file == MEMORY_FILE).ok_or(MapError)?;
+        let is_image = range_within(self.layout.images, address, bytes);
+        let domain = self.get(id).filter(|_| is_image).ok_or(MapError)?;
+        domain.map_later(address, bytes, libc::PROT_READ | libc::PROT_WRITE, file, offset);
+        Ok(())
+    }
+
+    /// See [`hal_api::Machine::domain_map_stack`]. Maps the whole slot but its guard: what is not used costs nothing.
+    pub(crate) fn map_stack(&self, id: DomainId, address: usize) -> Result<(), MapError> {
+        let start = (address & !(STACK_SLOT_BYTES - 1)) + STACK_GUARD_BYTES;
+        let bytes = STACK_SLOT_BYTES - STACK_GUARD_BYTES;
+        let (file, offset) = self.place(start, bytes).filter(|&(file, _)| file == STACKS_FILE).ok_or(MapError)?;
+        self.get(id).ok_or(MapError)?.map_later(start, bytes, libc::PROT_READ | libc::PROT_WRITE, file, offset);
+        Ok(())
+    }
+
+    /// See [`hal_api::Machine::domain_unmap`].
+    pub(crate) fn unmap(&self, id: DomainId, address: usize, bytes: usize) {
+        let is_known = self.place(address, bytes).is_some();
+        assert!(is_known, "{bytes} bytes at {address:#x} are in no arena");
+        let Some(domain) = self.get(id) else { return };
+        let mut state = lock(&domain.state);
+        let mut commands = std::mem::take(&mut state.later);
+        commands.push(command(libc::SYS_munmap, [address as u64, bytes as u64, 0, 0, 0, 0]));
+        domain.command(&mut state, &commands);
+    }
+
+    /// See [`hal_api::Machine::domain_enter`].
+    pub(crate) fn enter(&self, id: DomainId, context: &mut DomainContext) -> DomainExit {
+        match self.get(id) {
+            Some(domain) => domain.enter(context),
+            None => DomainExit::Fault(ended(context)),
+        }
+    }
+
+    /// Returns the file that has these pages of an arena, and their offset in it.
+    fn place(&self, address: usize, bytes: usize) -> Option<(i32, usize)> {
+        let within = |arena: Arena| range_within(arena, address, bytes).then(|| address - arena.base);
+        let Layout { memory, stacks, images, .. } = self.layout;
+        [(memory, MEMORY_FILE), (stacks, STACKS_FILE), (images, IMAGES_FILE)]
+            .into_iter()
+            .find_map(|(arena, file)| Some((file, within(arena)?)))
+    }
+
+    /// Writes pages of an image, once, to the file that domains map them from. The kernel's own mapping is of a file that
+    /// cannot be changed.
+    fn write_image(&self, images: &Images, address: usize, bytes: usize, offset: usize) -> Result<(), MapError> {
+        let mut written = lock(&self.written);
+        if written.contains(&address) {
+            return Ok(());
+        }
+        let pages = images.bytes(address, bytes).ok_or(MapError)?;
+        self.images.write_all_at(pages, offset as u64).map_err(|_| MapError)?;
+        written.insert(address);
+        Ok(())
+    }
+}
+
+fn command(call: libc::c_long, arguments: [u64; 6]) -> Command {
+    let [a, b, c, d, e, f] = arguments;
+    [call as u64, a, b, c, d, e, f, stub::MUST_SUCCEED]
+}
+
+/// The fault of a thread whose domain's process has ended.
+fn ended(context: &DomainContext) -> Fault {
+    Fault {
+        kind: FaultKind::DomainEnded,
+        instruction: context.instruction as usize,
+        address: 0,
+        stack: context.stack(),
+    }
+}
+
+impl Domain {
+    fn map_later(&self, address: usize, bytes: usize, protection: i32, file: i32, offset: usize) {
+        let flags = libc::MAP_SHARED | libc::MAP_FIXED;
+        let arguments = [address as u64, bytes as u64, protection as u64, flags as u64, file as u64, offset as u64];
+        lock(&self.state).later.push(command(libc::SYS_mmap, arguments));
+    }
+
+    /// Has the mapper do all these; false if the process has ended, which it does if one fails.
+    fn command(&self, state: &mut State, commands: &[Command]) -> bool {
+        let one = (self.window + window::CONSTANTS + window::ONE) as u64;
+        let acknowledge = command(libc::SYS_write, [window::ACKNOWLEDGE_FILE as u64, one, 8, 0, 0, 0]);
+        for batch in commands.chunks(BATCH) {
+            if state.is_ended {
+                return false;
+            }
+            batch.iter().chain([&acknowledge]).for_each(|command| self.put(state, command));
+            self.control.issue(state.issued);
+            state.is_ended = !self.is_acknowledged();
+        }
+        !state.is_ended
+    }
+
+    fn put(&self, state: &mut State, command: &Command) {
+        self.control.put(state.issued, command);
+        state.issued = state.issued.wrapping_add(1);
+    }
+
+    /// Waits for the mapper; false if the process has ended.
+    fn is_acknowledged(&self) -> bool {
+        for look in 0.. {
+            let limit = if look < LOOKS { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) } else { None };
+            let mut files = [&self.acknowledge, &self.process].map(|file| PollFd::new(file, PollFlags::IN));
+            if poll(&mut files, limit.as_ref()).is_err() {
+                // A signal: nothing else can be wrong.
+                continue;
+            }
+            let [acknowledged, is_ended] = files.map(|file| !file.revents().is_empty());
+            if acknowledged {
+                let mut count = [0; 8];
+                return rustix::io::read(&self.acknowledge, &mut count).is_ok();
+            }
+            if is_ended {
+                break;
+            }
+        }
+        false
+    }
+
+    fn has_ended(&self) -> bool {
+        let mut files = [PollFd::new(&self.process, PollFlags::IN)];
+        poll(&mut files, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
+    }
+
+    /// Ends the process. When this returns it has no memory.
+    fn end(&self) {
+        let mut state = lock(&self.state);
+        if !std::mem::replace(&mut state.is_ended, true) {
+            self.put(&mut state, &command(libc::SYS_exit_group, [0; 6]));
+            self.control.issue(state.issued);
+        }
+        let mut files = [PollFd::new(&self.process, PollFlags::IN)];
+        while poll(&mut files, None).is_err() {}
+    }
+
+    /// Takes a runner for the calling thread, with all that is to be mapped before it enters; `None` if the process has
+    /// ended.
+    fn take_runner(&self) -> Option<usize> {
+        let mut state = lock(&self.state);
+        let mut commands = std::mem::take(&mut state.later);
+        let runner = (!state.used).trailing_zeros() as usize;
+        let is_new = runner >= state.made;
+        if is_new {
+            commands.extend(self.make_runner(runner));
+        }
+        let is_done = if commands.is_empty() { !state.is_ended } else { self.command(&mut state, &commands) };
+        state.made += usize::from(is_new);
+        state.used |= 1 << runner;
+        is_done.then_some(runner)
+    }
+
+    /// Returns the commands that make a runner.
+    fn make_runner(&self, number: usize) -> [Command; 2] {
+        let offset = window::RUNNERS + number * window::RUNNER_BYTES;
+        let address = (self.window + offset) as u64;
+        self.control.runner(number).set_word(window::SELF, address);
+        let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+        let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
+        let place = (offset - window::COMMANDS) as u64;
+        let map = command(
+            libc::SYS_mmap,
+            [address, window::RUNNER_BYTES as u64, protection, flags, window::CONTROL_FILE as u64, place],
+        );
+        let stack =
+            (self.window + window::CONSTANTS + window::SIGNAL_STACKS + number * window::SIGNAL_STACK_BYTES) as u64;
+        let thread = address + window::THREAD as u64;
+        let mut make = command(libc::SYS_clone, [OF_A_RUNNER as u64, address, thread, 0, 0, stack]);
+        make[window::COMMAND_WORDS - 1] = stub::MAKES_RUNNER;
+        [map, make]
+    }
+
+    /// Runs the calling thread in the domain until it comes out.
+    fn enter(&self, context: &mut DomainContext) -> DomainExit {
+        let Some(runner) = self.take_runner() else { return DomainExit::Fault(ended(context)) };
+        let exchange = self.control.runner(runner);
+        context.flags &= OWN_FLAGS;
+        processor::forget_knock();
+        exchange.put_context(context);
+        exchange.go();
+        let exit = if self.comes_out(&exchange) {
+            exchange.take_context(context);
+            exit_of(&exchange, context)
+        } else {
+            DomainExit::Fault(ended(context))
+        };
+        lock(&self.state).used &= !(1 << runner);
+        exit
+    }
+
+    /// Waits until the runner is out; false if its process has ended.
+    fn comes_out(&self, exchange: &Exchange<'_>) -> bool {
+        for _ in 0..SPINS {
+            if exchange.is_out() {
+                return true;
+            }
+            if processor::is_knocked() {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        let mut interrupted: Option<Instant> = None;
+        while !exchange.is_out() {
+            if self.has_ended() {
+                return false;
+            }
+            let limit = if interrupted.is_some() { AGAIN } else { QUANTUM };
+            let is_over = exchange.sleep(limit);
+            if exchange.is_out() {
+                break;
+            }
+            if interrupted.is_some_and(|begin| begin.elapsed() > OUT_LIMIT) {
+                self.end();
+                return false;
+            }
+            if is_over
+                && interrupted.is_none()
+                && let Some(entries) = entries::get()
+            {
+                (entries.tick)(true);
+            }
+            if is_over || processor::is_knocked() {
+                self.interrupt(exchange);
+                interrupted.get_or_insert_with(Instant::now);
+            }
+        }
+        true
+    }
+
+    /// Makes a runner come out. It has a claim for a thread's number, which leads to nobody outside its process.
+    fn interrupt(&self, exchange: &Exchange<'_>) {
+        let thread = exchange.word(window::THREAD);
+        let mut kill = command(
+            libc::SYS_tgkill,
+            [self.number.into(), thread & 0x7fff_ffff, stub::INTERRUPT_SIGNAL as u64, 0, 0, 0],
+        );
+        kill[window::COMMAND_WORDS - 1] = stub::MAY_FAIL;
+        self.command(&mut lock(&self.state), &[kill]);
+    }
+}
+
+/// Returns why a thread came out, as its domain claims.
+fn exit_of(exchange: &Exchange<'_>, context: &DomainContext) -> DomainExit {
+    match exchange.word(window::KIND) {
+        window::INTERRUPT => DomainExit::Interrupt,
+        window::CALL => {
+            let argument = |index| exchange.word(window::ARGUMENTS + index * 8);
+            DomainExit::Call { gate: exchange.word(window::GATE), arguments: std::array::from_fn(argument) }
+        }
+        _ => fault_of(exchange, context),
+    }
+}
+
+/// Vectors of the processor.
+const PROTECTION: u64 = 13;
+const PAGE_FAULT: u64 = 14;
+
+fn fault_of(exchange: &Exchange<'_>, context: &DomainContext) -> DomainExit {
+    let (instruction, stack) = (context.instruction as usize, context.stack());
+    let fault = |kind, instruction, address| Fault { kind, instruction, address, stack };
+    let signal = libc::c_int::try_from(exchange.word(window::SIGNAL_NUMBER)).unwrap_or(0);
+    match (signal, exchange.word(window::VECTOR)) {
+        (libc::SIGSEGV, PAGE_FAULT) => {
+            DomainExit::Missing(fault(FaultKind::Memory, instruction, exchange.word(window::ADDRESS) as usize))
+        }
+        // A privileged instruction, or an address that is none.
+        (libc::SIGSEGV, PROTECTION) | (libc::SIGILL, _) => {
+            DomainExit::Fault(fault(FaultKind::Instruction, instruction, 0))
+        }
+        (libc::SIGFPE, _) => DomainExit::Fault(fault(FaultKind::Arithmetic, instruction, 0)),
+        (libc::SIGTRAP, _) => DomainExit::Fault(fault(FaultKind::Trap, instruction, 0)),
+        (libc::SIGSYS, _) => DomainExit::Fault(fault(FaultKind::HostCall, instruction.wrapping_sub(SYSCALL_BYTES), 0)),
+        _ => DomainExit::Fault(fault(FaultKind::Memory, instruction, exchange.word(window::ADDRESS) as usize)),
+    }
+}

@@ -1,0 +1,164 @@
+//! The pages that the kernel and one domain share: commands, and the runners' exchange pages.
+//!
+//! Key type: [`Control`]. The domain can write the exchange pages at any time, so they are only ever read and written
+//! by atomic words, and what was read is a claim.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
+
+use hal_api::DomainContext;
+
+use super::window::{self, COMMAND_WORDS, RING, RUNNER_BYTES, RUNNERS};
+
+const CONTEXT_WORDS: usize = size_of::<DomainContext>() / 8;
+/// First word of a context after the vector state.
+const FIRST_REGISTER: usize = 64;
+
+/// A command: a system call that the mapper makes.
+pub(super) type Command = [u64; COMMAND_WORDS];
+
+/// A mapping of a domain's control file.
+#[derive(Debug)]
+pub(super) struct Control {
+    base: usize,
+}
+
+impl Control {
+    /// Maps a control file.
+    pub(super) fn map(file: BorrowedFd<'_>) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping at an address of the host's choice touches nothing that exists.
+        let base = unsafe {
+            libc::mmap(ptr::null_mut(), window::CONTROL_BYTES, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Self { base: base.expose_provenance() })
+    }
+
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        assert!(offset.is_multiple_of(8) && offset < window::CONTROL_BYTES, "a word of the control file");
+        // SAFETY: an aligned word of the mapping, which lives as long as `self`; everybody reads and writes it by words.
+        unsafe { AtomicU64::from_ptr(ptr::with_exposed_provenance_mut(self.base + offset)) }
+    }
+
+    fn half(&self, offset: usize) -> &AtomicU32 {
+        assert!(offset.is_multiple_of(4) && offset < window::CONTROL_BYTES, "a word of the control file");
+        // SAFETY: as in `word`. Halves and words do not overlap.
+        unsafe { AtomicU32::from_ptr(ptr::with_exposed_provenance_mut(self.base + offset)) }
+    }
+
+    /// Puts a command at a place of the ring. The mapper sees it once it is [`issue`](Self::issue)d.
+    pub(super) fn put(&self, number: u32, command: &Command) {
+        let place = window::RING_OFFSET + number as usize % RING * COMMAND_WORDS * 8;
+        for (index, value) in command.iter().enumerate() {
+            self.word(place + index * 8).store(*value, Ordering::Relaxed);
+        }
+    }
+
+    /// Issues all commands below this number.
+    pub(super) fn issue(&self, end: u32) {
+        let issued = self.half(0);
+        issued.store(end, Ordering::SeqCst);
+        wake(issued);
+    }
+
+    /// The exchange page of a runner.
+    pub(super) fn runner(&self, number: usize) -> Exchange<'_> {
+        assert!(number < window::MAX_RUNNERS, "a runner of the window");
+        Exchange { control: self, base: RUNNERS - window::COMMANDS + number * RUNNER_BYTES }
+    }
+}
+
+impl Drop for Control {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's, and references into it borrow it.
+        unsafe { libc::munmap(ptr::with_exposed_provenance_mut(self.base), window::CONTROL_BYTES) };
+    }
+}
+
+/// What the kernel exchanges with a runner.
+#[derive(Clone, Copy)]
+pub(super) struct Exchange<'a> {
+    control: &'a Control,
+    base: usize,
+}
+
+impl Exchange<'_> {
+    pub(super) fn word(&self, offset: usize) -> u64 {
+        self.control.word(self.base + offset).load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_word(&self, offset: usize, value: u64) {
+        self.control.word(self.base + offset).store(value, Ordering::Relaxed);
+    }
+
+    fn half(&self, offset: usize) -> &AtomicU32 {
+        self.control.half(self.base + offset)
+    }
+
+    /// Whether it is the kernel's turn.
+    pub(super) fn is_out(&self) -> bool {
+        self.half(window::TURN).load(Ordering::Acquire) == window::OF_KERNEL
+    }
+
+    /// Gives the domain its turn.
+    pub(super) fn go(&self) {
+        self.half(window::TURN).swap(window::OF_DOMAIN, Ordering::SeqCst);
+        if self.half(window::RUNNER_SLEEPS).load(Ordering::SeqCst) != 0 {
+            wake(self.half(window::TURN));
+        }
+    }
+
+    /// Sleeps until it may be the kernel's turn, a signal came, or the time is over: then it returns true.
+    pub(super) fn sleep(&self, limit: Duration) -> bool {
+        self.half(window::KERNEL_SLEEPS).swap(1, Ordering::SeqCst);
+        let turn = self.half(window::TURN);
+        let mut is_over = false;
+        if turn.load(Ordering::SeqCst) != window::OF_KERNEL {
+            let limit = libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
+            // SAFETY: the word and the timespec live across the call, which only reads them.
+            let answer =
+                unsafe { libc::syscall(libc::SYS_futex, turn.as_ptr(), libc::FUTEX_WAIT, window::OF_DOMAIN, &limit) };
+            is_over = answer != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ETIMEDOUT);
+        }
+        self.half(window::KERNEL_SLEEPS).store(0, Ordering::Relaxed);
+        is_over
+    }
+
+    /// Writes a context: all of it, or the registers alone.
+    pub(super) fn put_context(&self, context: &DomainContext) {
+        // SAFETY: a context is plain words, aligned and without padding.
+        let words = unsafe { &*ptr::from_ref(context).cast::<[u64; CONTEXT_WORDS]>() };
+        let first = if context.is_whole == 0 { FIRST_REGISTER } else { 0 };
+        for (index, value) in words.iter().enumerate().skip(first) {
+            self.set_word(window::CONTEXT + index * 8, *value);
+        }
+    }
+
+    /// Reads a context that the domain claims: the vector state only if it says that the context is whole.
+    pub(super) fn take_context(&self, context: &mut DomainContext) {
+        let is_whole = self.word(window::CONTEXT + (CONTEXT_WORDS - 2) * 8) != 0;
+        // SAFETY: a context is plain words, aligned and without padding, and any value is one.
+        let words = unsafe { &mut *ptr::from_mut(context).cast::<[u64; CONTEXT_WORDS]>() };
+        let first = if is_whole { 0 } else { FIRST_REGISTER };
+        for (index, value) in words.iter_mut().enumerate().skip(first) {
+            *value = self.word(window::CONTEXT + index * 8);
+        }
+        context.is_whole = is_whole.into();
+    }
+}
+
+const _: () = assert!(
+    CONTEXT_WORDS * 8 == size_of::<DomainContext>()
+        && std::mem::offset_of!(DomainContext, registers) == FIRST_REGISTER * 8
+);
+
+fn wake(word: &AtomicU32) {
+    // SAFETY: FUTEX_WAKE reads no memory. The word is shared with another process, so it is no private futex.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
+}

@@ -1,0 +1,473 @@
+//! The only code in a domain that is not a program's: it enters programs, leaves them, and has the mapper change what
+//! is mapped.
+//!
+//! Everything that the domain can write, it may write at any time. So the *mapper*, whose thread has no filter and has
+//! the files of all memory open, keeps everything in registers: it has no stack, reads nothing but the page of commands
+//! and the constants, which the domain cannot write, and does for each command one system call. A *runner* enters
+//! programs. It has no files and a filter that leaves it two calls: futex(2), to wait and to wake, and sigreturn(2). What
+//! it writes into its exchange page is a claim, as is the number of the gate in a call: code in the domain can write
+//! there too, or jump to any instruction here, and does itself no more than it could do without.
+//!
+//! A call ([`gate`]) stores what a function keeps and the arguments. An interrupt is a signal, after which the whole
+//! context is stored, unless it hit the stub: then the call that is being made is as good. Any other signal is a fault.
+
+use std::arch::global_asm;
+use std::mem::offset_of;
+
+use hal_api::{DomainContext, MAX_GATES};
+
+use super::window::{self, CONTEXT};
+use crate::arena::HOST_PAGE_BYTES;
+use crate::signal;
+
+/// Signal that makes a runner come out.
+pub(super) const INTERRUPT_SIGNAL: libc::c_int = signal::INTERRUPT;
+/// Signals that are faults of the domain.
+const FAULTS: [libc::c_int; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
+
+/// Turns of a loop before a sleep: some microseconds, longer than most calls take.
+const SPINS: u32 = 400;
+/// What becomes of a command that fails: the domain ends, or nothing.
+pub(super) const MUST_SUCCEED: u64 = 0;
+pub(super) const MAY_FAIL: u64 = 1;
+/// The command makes a runner.
+pub(super) const MAKES_RUNNER: u64 = 2;
+
+const SA_RESTORER: u64 = 0x0400_0000;
+const ARCH_SET_GS: u32 = 0x1001;
+const ARCH_SET_FS: u32 = 0x1002;
+/// `audit.h`: AUDIT_ARCH_X86_64.
+const ARCHITECTURE: u32 = 0xc000_003e;
+
+/// Offsets in `ucontext_t` of registers, which Linux has in another order, and of the vector state.
+const REGISTERS: usize = 40;
+const VECTORS: usize = REGISTERS + 23 * 8;
+const fn register(number: libc::c_int) -> usize {
+    REGISTERS + number as usize * 8
+}
+
+global_asm!(
+    ".pushsection .text.domain_stub, \"ax\"",
+    ".p2align 12",
+    ".globl domain_stub, domain_stub_gate, domain_stub_signal, domain_stub_end",
+    // The mapper starts here. R12D is the number of commands done, RBX the page of commands.
+    "domain_stub:",
+    "    xor r12d, r12d",
+    "    lea rbx, [rip + domain_stub + {commands}]",
+    "1:  mov ecx, {spins}",
+    "2:  cmp [rbx], r12d",
+    "    jne 3f",
+    "    pause",
+    "    dec ecx",
+    "    jnz 2b",
+    "    mov eax, {futex}",
+    "    mov rdi, rbx",
+    "    xor esi, esi",
+    "    mov edx, r12d",
+    "    xor r10d, r10d",
+    "    syscall",
+    "    jmp 1b",
+    "3:  mov r13d, r12d",
+    "    and r13d, {ring} - 1",
+    "    shl r13d, 6",
+    "    mov rax, [rbx + r13 + {ring_offset}]",
+    "    mov rdi, [rbx + r13 + {ring_offset} + 8]",
+    "    mov rsi, [rbx + r13 + {ring_offset} + 16]",
+    "    mov rdx, [rbx + r13 + {ring_offset} + 24]",
+    "    mov r10, [rbx + r13 + {ring_offset} + 32]",
+    "    mov r8, [rbx + r13 + {ring_offset} + 40]",
+    "    mov r9, [rbx + r13 + {ring_offset} + 48]",
+    "    mov r14, [rbx + r13 + {ring_offset} + 56]",
+    "    syscall",
+    "    cmp r14d, {makes_runner}",
+    "    jne 4f",
+    "    test rax, rax",
+    "    jz 5f",
+    "4:  inc r12d",
+    "    cmp rax, -4096",
+    "    jbe 1b",
+    "    cmp r14d, {may_fail}",
+    "    je 1b",
+    "    jmp 9f",
+    // A new runner: RSP is its exchange page, R9 the `stack_t` of its signal stack.
+    "5:  mov rbx, rsp",
+    "    mov r15, r9",
+    "    mov eax, {close_range}",
+    "    xor edi, edi",
+    "    mov esi, -1",
+    "    xor edx, edx",
+    "    syscall",
+    "    test rax, rax",
+    "    jnz 9f",
+    "    mov eax, {arch_prctl}",
+    "    mov edi, {set_gs}",
+    "    mov rsi, rbx",
+    "    syscall",
+    "    test rax, rax",
+    "    jnz 9f",
+    "    mov eax, {arch_prctl}",
+    "    mov edi, {set_fs}",
+    "    xor esi, esi",
+    "    syscall",
+    "    test rax, rax",
+    "    jnz 9f",
+    "    mov eax, {sigaltstack}",
+    "    mov rdi, r15",
+    "    xor esi, esi",
+    "    syscall",
+    "    test rax, rax",
+    "    jnz 9f",
+    "    mov eax, {rt_sigprocmask}",
+    "    mov edi, {set_mask}",
+    "    lea rsi, [rip + domain_stub + {mask}]",
+    "    xor edx, edx",
+    "    mov r10d, 8",
+    "    syscall",
+    "    test rax, rax",
+    "    jnz 9f",
+    "    mov eax, {seccomp}",
+    "    mov edi, 1",
+    "    xor esi, esi",
+    "    lea rdx, [rip + domain_stub + {filter}]",
+    "    syscall",
+    "    test rax, rax",
+    "    jz 12f",
+    "9:  mov eax, {exit_group}",
+    "    mov edi, 1",
+    "    syscall",
+    "    ud2",
+    // A call: EAX the number of the gate, the return address on the stack.
+    "domain_stub_gate:",
+    "    mov gs:[{arguments}], rdi",
+    "    mov gs:[{arguments} + 8], rsi",
+    "    mov gs:[{arguments} + 16], rdx",
+    "    mov gs:[{arguments} + 24], rcx",
+    "    mov gs:[{arguments} + 32], r8",
+    "    mov gs:[{arguments} + 40], r9",
+    "    mov gs:[{gate}], rax",
+    "    mov gs:[{registers} + 3 * 8], rbx",
+    "    mov gs:[{registers} + 5 * 8], rbp",
+    "    mov gs:[{registers} + 12 * 8], r12",
+    "    mov gs:[{registers} + 13 * 8], r13",
+    "    mov gs:[{registers} + 14 * 8], r14",
+    "    mov gs:[{registers} + 15 * 8], r15",
+    "    mov rax, [rsp]",
+    "    mov gs:[{instruction}], rax",
+    "    lea rax, [rsp + 8]",
+    "    mov gs:[{registers} + 4 * 8], rax",
+    "    mov qword ptr gs:[{is_whole}], 0",
+    "    mov qword ptr gs:[{kind}], {call}",
+    // The turn is the kernel's.
+    "11: xor eax, eax",
+    "    xchg gs:[{turn}], eax",
+    "    cmp dword ptr gs:[{kernel_sleeps}], 0",
+    "    je 12f",
+    "    mov eax, {futex}",
+    "    mov rdi, gs:[{self_address}]",
+    "    mov esi, 1",
+    "    mov edx, 1",
+    "    syscall",
+    // Wait for the domain's turn.
+    "12: mov ecx, {spins}",
+    "13: cmp dword ptr gs:[{turn}], 0",
+    "    jne 16f",
+    "    pause",
+    "    dec ecx",
+    "    jnz 13b",
+    "    mov eax, 1",
+    "    xchg gs:[{runner_sleeps}], eax",
+    "14: cmp dword ptr gs:[{turn}], 0",
+    "    jne 15f",
+    "    mov eax, {futex}",
+    "    mov rdi, gs:[{self_address}]",
+    "    xor esi, esi",
+    "    xor edx, edx",
+    "    xor r10d, r10d",
+    "    syscall",
+    "    jmp 14b",
+    "15: mov dword ptr gs:[{runner_sleeps}], 0",
+    "16: cmp qword ptr gs:[{is_whole}], 0",
+    "    jne 17f",
+    // After a call: what a function keeps, and its result.
+    "    cld",
+    "    fninit",
+    "    ldmxcsr [rip + 20f]",
+    "    mov rax, gs:[{registers}]",
+    "    mov rdx, gs:[{registers} + 2 * 8]",
+    "    mov rbx, gs:[{registers} + 3 * 8]",
+    "    mov rbp, gs:[{registers} + 5 * 8]",
+    "    mov r12, gs:[{registers} + 12 * 8]",
+    "    mov r13, gs:[{registers} + 13 * 8]",
+    "    mov r14, gs:[{registers} + 14 * 8]",
+    "    mov r15, gs:[{registers} + 15 * 8]",
+    "    mov rsp, gs:[{registers} + 4 * 8]",
+    "    jmp qword ptr gs:[{instruction}]",
+    // After an interrupt, and at the start: all of it.
+    "17: fxrstor64 gs:[{vectors}]",
+    "    mov rsp, gs:[{self_address}]",
+    "    add rsp, {scratch}",
+    "    push qword ptr gs:[{flags}]",
+    "    popfq",
+    "    mov rax, gs:[{registers}]",
+    "    mov rcx, gs:[{registers} + 1 * 8]",
+    "    mov rdx, gs:[{registers} + 2 * 8]",
+    "    mov rbx, gs:[{registers} + 3 * 8]",
+    "    mov rbp, gs:[{registers} + 5 * 8]",
+    "    mov rsi, gs:[{registers} + 6 * 8]",
+    "    mov rdi, gs:[{registers} + 7 * 8]",
+    "    mov r8, gs:[{registers} + 8 * 8]",
+    "    mov r9, gs:[{registers} + 9 * 8]",
+    "    mov r10, gs:[{registers} + 10 * 8]",
+    "    mov r11, gs:[{registers} + 11 * 8]",
+    "    mov r12, gs:[{registers} + 12 * 8]",
+    "    mov r13, gs:[{registers} + 13 * 8]",
+    "    mov r14, gs:[{registers} + 14 * 8]",
+    "    mov r15, gs:[{registers} + 15 * 8]",
+    "    mov rsp, gs:[{registers} + 4 * 8]",
+    "    jmp qword ptr gs:[{instruction}]",
+    // A signal: EDI its number, RSI its `siginfo_t`, RDX the `ucontext_t`, on the signal stack.
+    "domain_stub_signal:",
+    "    cld",
+    "    mov r8d, edi",
+    "    mov r9, rsi",
+    "    mov r10d, {of_signal}",
+    "    cmp edi, {interrupt_signal}",
+    "    jne 18f",
+    "    lea rax, [rip + domain_stub]",
+    "    mov rcx, [rdx + {rip_place}]",
+    "    sub rcx, rax",
+    "    cmp rcx, {page}",
+    "    jae 19f",
+    "    lea rsp, [rdx]",
+    "    mov eax, {rt_sigreturn}",
+    "    syscall",
+    "    ud2",
+    "19: mov r10d, {interrupt}",
+    "18: mov gs:[{kind}], r10",
+    "    mov rsi, [rdx + {vectors_place}]",
+    "    mov rdi, gs:[{self_address}]",
+    "    add rdi, {vectors}",
+    "    mov ecx, 64",
+    "    rep movsq",
+    "    mov gs:[{signal_number}], r8",
+    "    mov rax, [r9 + 16]",
+    "    mov gs:[{address}], rax",
+    "    mov rax, [rdx + {vector_place}]",
+    "    mov gs:[{vector}], rax",
+    "    mov rax, [rdx + {rax_place}]",
+    "    mov gs:[{registers}], rax",
+    "    mov rax, [rdx + {rcx_place}]",
+    "    mov gs:[{registers} + 1 * 8], rax",
+    "    mov rax, [rdx + {rdx_place}]",
+    "    mov gs:[{registers} + 2 * 8], rax",
+    "    mov rax, [rdx + {rbx_place}]",
+    "    mov gs:[{registers} + 3 * 8], rax",
+    "    mov rax, [rdx + {rsp_place}]",
+    "    mov gs:[{registers} + 4 * 8], rax",
+    "    mov rax, [rdx + {rbp_place}]",
+    "    mov gs:[{registers} + 5 * 8], rax",
+    "    mov rax, [rdx + {rsi_place}]",
+    "    mov gs:[{registers} + 6 * 8], rax",
+    "    mov rax, [rdx + {rdi_place}]",
+    "    mov gs:[{registers} + 7 * 8], rax",
+    // R8 to R15 are first in both.
+    "    lea rsi, [rdx + {registers_place}]",
+    "    mov rdi, gs:[{self_address}]",
+    "    add rdi, {registers} + 8 * 8",
+    "    mov ecx, 8",
+    "    rep movsq",
+    "    mov rax, [rdx + {rip_place}]",
+    "    mov gs:[{instruction}], rax",
+    "    mov rax, [rdx + {flags_place}]",
+    "    mov gs:[{flags}], rax",
+    "    mov qword ptr gs:[{is_whole}], 1",
+    "    jmp 11b",
+    ".p2align 2",
+    "20: .long 0x1f80",
+    "domain_stub_end:",
+    ".popsection",
+    commands = const window::COMMANDS - window::STUB,
+    mask = const window::CONSTANTS - window::STUB + window::MASK,
+    filter = const window::CONSTANTS - window::STUB + window::FILTER_PROGRAM,
+    spins = const SPINS,
+    ring = const window::RING,
+    ring_offset = const window::RING_OFFSET,
+    makes_runner = const MAKES_RUNNER,
+    may_fail = const MAY_FAIL,
+    futex = const libc::SYS_futex,
+    close_range = const libc::SYS_close_range,
+    arch_prctl = const libc::SYS_arch_prctl,
+    sigaltstack = const libc::SYS_sigaltstack,
+    rt_sigprocmask = const libc::SYS_rt_sigprocmask,
+    rt_sigreturn = const libc::SYS_rt_sigreturn,
+    seccomp = const libc::SYS_seccomp,
+    exit_group = const libc::SYS_exit_group,
+    set_gs = const ARCH_SET_GS,
+    set_fs = const ARCH_SET_FS,
+    set_mask = const libc::SIG_SETMASK,
+    arguments = const window::ARGUMENTS,
+    gate = const window::GATE,
+    kind = const window::KIND,
+    call = const window::CALL,
+    interrupt = const window::INTERRUPT,
+    of_signal = const window::SIGNAL,
+    turn = const window::TURN,
+    kernel_sleeps = const window::KERNEL_SLEEPS,
+    runner_sleeps = const window::RUNNER_SLEEPS,
+    self_address = const window::SELF,
+    signal_number = const window::SIGNAL_NUMBER,
+    vector = const window::VECTOR,
+    address = const window::ADDRESS,
+    scratch = const window::SCRATCH,
+    page = const HOST_PAGE_BYTES,
+    interrupt_signal = const INTERRUPT_SIGNAL,
+    registers = const CONTEXT + offset_of!(DomainContext, registers),
+    vectors = const CONTEXT + offset_of!(DomainContext, vectors),
+    instruction = const CONTEXT + offset_of!(DomainContext, instruction),
+    flags = const CONTEXT + offset_of!(DomainContext, flags),
+    is_whole = const CONTEXT + offset_of!(DomainContext, is_whole),
+    registers_place = const register(libc::REG_R8),
+    rax_place = const register(libc::REG_RAX),
+    rcx_place = const register(libc::REG_RCX),
+    rdx_place = const register(libc::REG_RDX),
+    rbx_place = const register(libc::REG_RBX),
+    rsp_place = const register(libc::REG_RSP),
+    rbp_place = const register(libc::REG_RBP),
+    rsi_place = const register(libc::REG_RSI),
+    rdi_place = const register(libc::REG_RDI),
+    rip_place = const register(libc::REG_RIP),
+    flags_place = const register(libc::REG_EFL),
+    vector_place = const register(libc::REG_TRAPNO),
+    vectors_place = const VECTORS,
+);
+
+unsafe extern "C" {
+    static domain_stub: u8;
+    static domain_stub_gate: u8;
+    static domain_stub_signal: u8;
+    static domain_stub_end: u8;
+}
+
+/// Offset of a part of the stub.
+fn offset_of_part(part: *const u8) -> usize {
+    part.addr() - (&raw const domain_stub).addr()
+}
+
+/// Returns gates, stub and constants for a window at this address.
+pub(super) fn bytes(window: usize) -> Vec<u8> {
+    let mut bytes = vec![0xcc; window::SHARED_BYTES];
+    for number in 0..MAX_GATES {
+        let place = window::GATES + number * window::GATE_BYTES;
+        let gate = window::STUB + offset_of_part(&raw const domain_stub_gate);
+        // MOV EAX, number; JMP gate.
+        bytes[place] = 0xb8;
+        bytes[place + 1..place + 5].copy_from_slice(&(number as u32).to_le_bytes());
+        bytes[place + 5] = 0xe9;
+        bytes[place + 6..place + 10].copy_from_slice(&((gate - (place + 10)) as u32).to_le_bytes());
+    }
+    let length = offset_of_part(&raw const domain_stub_end);
+    assert!(length <= HOST_PAGE_BYTES, "the stub fits into its page");
+    // SAFETY: the section above has these bytes, one after the other, and nobody writes to them.
+    let stub = unsafe { std::slice::from_raw_parts(&raw const domain_stub, length) };
+    bytes[window::STUB..window::STUB + length].copy_from_slice(stub);
+    let constants = &mut bytes[window::CONSTANTS..];
+    let mut put = |offset: usize, part: &[u8]| constants[offset..offset + part.len()].copy_from_slice(part);
+    let filter = filter();
+    let at = window + window::CONSTANTS;
+    put(window::FILTER_PROGRAM, &((filter.len() / 8) as u64).to_le_bytes());
+    put(window::FILTER_PROGRAM + 8, &((at + window::FILTER) as u64).to_le_bytes());
+    put(window::FILTER, &filter);
+    let handler = window + window::STUB + offset_of_part(&raw const domain_stub_signal);
+    let flags = (libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER) as u64 | SA_RESTORER;
+    // Nobody returns from the handler, so the restorer is never used.
+    let action = [handler as u64, flags, handler as u64, 0];
+    put(window::ACTION, &action.map(u64::to_le_bytes).concat());
+    let open = FAULTS.iter().chain([&INTERRUPT_SIGNAL]).fold(0u64, |set, signal| set | 1 << (signal - 1));
+    put(window::MASK, &(!open).to_le_bytes());
+    put(window::ONE, &1u64.to_le_bytes());
+    for number in 0..window::MAX_RUNNERS {
+        let stack = window + window::RUNNERS + number * window::RUNNER_BYTES + HOST_PAGE_BYTES;
+        let bytes = [stack as u64, 0, (window::RUNNER_BYTES - HOST_PAGE_BYTES) as u64];
+        put(window::SIGNAL_STACKS + number * 24, &bytes.map(u64::to_le_bytes).concat());
+    }
+    bytes
+}
+
+/// Returns the signals that the stub handles.
+pub(super) fn signals() -> impl Iterator<Item = libc::c_int> {
+    FAULTS.into_iter().chain([INTERRUPT_SIGNAL])
+}
+
+/// Returns the address of a gate in a window.
+pub(super) fn gate(window: usize, number: usize) -> usize {
+    window + window::GATES + number.min(MAX_GATES - 1) * window::GATE_BYTES
+}
+
+/// Returns the filter of a runner: sigreturn, and futex to wait and to wake; anything else is trapped.
+fn filter() -> Vec<u8> {
+    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
+    const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
+    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
+    // Offsets in `struct seccomp_data`: number, architecture, low half of the second argument.
+    let program: [(u16, u8, u8, u32); 10] = [
+        (LOAD, 0, 0, 4),
+        (EQUAL, 0, 6, ARCHITECTURE),
+        (LOAD, 0, 0, 0),
+        (EQUAL, 5, 0, libc::SYS_rt_sigreturn as u32),
+        (EQUAL, 0, 3, libc::SYS_futex as u32),
+        (LOAD, 0, 0, 24),
+        (EQUAL, 2, 0, libc::FUTEX_WAIT as u32),
+        (EQUAL, 1, 0, libc::FUTEX_WAKE as u32),
+        (RETURN, 0, 0, libc::SECCOMP_RET_TRAP),
+        (RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let encode = |(code, yes, no, value): (u16, u8, u8, u32)| {
+        [&code.to_le_bytes()[..], &[yes, no], &value.to_le_bytes()].concat()
+    };
+    program.into_iter().flat_map(encode).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stub_touches_no_memory_but_by_registers_and_gs_and_its_own_pages() {
+        // What refers to anything outside the three pages would be relative to where it was linked.
+        let bytes = bytes(0x1000_0000);
+        assert_eq!(bytes.len(), window::SHARED_BYTES);
+        assert_eq!(bytes[..2], [0xb8, 0]);
+        assert_eq!(gate(0x1000, usize::MAX), 0x1000 + (MAX_GATES - 1) * window::GATE_BYTES);
+    }
+
+    #[test]
+    fn the_filter_leaves_two_calls() {
+        let program = filter();
+        let run = |architecture: u32, call: u32, second: u32| {
+            let (mut at, mut value) = (0, 0);
+            loop {
+                let word = &program[at * 8..at * 8 + 8];
+                let (code, yes, no) = (u16::from_le_bytes([word[0], word[1]]), word[2], word[3]);
+                let k = u32::from_le_bytes([word[4], word[5], word[6], word[7]]);
+                at += 1;
+                match u32::from(code) {
+                    0x20 => {
+                        value = [(0, call), (4, architecture), (24, second)].iter().find(|pair| pair.0 == k).unwrap().1
+                    }
+                    0x15 => at += usize::from(if value == k { yes } else { no }),
+                    _ => break k == libc::SECCOMP_RET_ALLOW,
+                }
+            }
+        };
+        assert!(run(ARCHITECTURE, libc::SYS_rt_sigreturn as u32, 9));
+        assert!(run(ARCHITECTURE, libc::SYS_futex as u32, 0) && run(ARCHITECTURE, libc::SYS_futex as u32, 1));
+        for operation in (2..16).chain([128, 129, 256]) {
+            assert!(!run(ARCHITECTURE, libc::SYS_futex as u32, operation));
+        }
+        for call in (0..600).chain([0x4000_000f, 0x4000_00ca]) {
+            let is_one = [libc::SYS_rt_sigreturn as u32, libc::SYS_futex as u32].contains(&call);
+            assert!(is_one || !run(ARCHITECTURE, call, 0), "{call}");
+            assert!(!run(0x4000_0003, call, 0), "{call}");
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Where a domain has what is not a program's: gates, stub, constants, commands and runners.
+//!
+//! The window is one range of addresses, the same in every domain, which the machine's own process reserves so that
+//! nothing else is ever there.
+
+use hal_api::{DomainContext, MAX_GATES};
+
+use crate::arena::HOST_PAGE_BYTES;
+
+/// The gates: readable and executable.
+pub(super) const GATES: usize = 0;
+/// The stub: readable and executable.
+pub(super) const STUB: usize = HOST_PAGE_BYTES;
+/// What the stub and Linux read: readable.
+pub(super) const CONSTANTS: usize = 2 * HOST_PAGE_BYTES;
+/// Bytes of gates, stub and constants, which all domains share.
+pub(super) const SHARED_BYTES: usize = 3 * HOST_PAGE_BYTES;
+/// Commands for the mapper: readable. What follows is of this domain alone, and mapped from its control file.
+pub(super) const COMMANDS: usize = SHARED_BYTES;
+/// The runners.
+pub(super) const RUNNERS: usize = COMMANDS + HOST_PAGE_BYTES;
+/// A runner's bytes: its exchange page, then its signal stack. Writable by the domain.
+pub(super) const RUNNER_BYTES: usize = 8 * HOST_PAGE_BYTES;
+/// Maximum runners of a domain: one for each processor.
+pub(super) const MAX_RUNNERS: usize = crate::processor::MAX_PROCESSORS;
+/// Bytes of the window.
+pub(super) const BYTES: usize = RUNNERS + MAX_RUNNERS * RUNNER_BYTES;
+/// Bytes of a domain's control file.
+pub(super) const CONTROL_BYTES: usize = BYTES - COMMANDS;
+
+/// Bytes from one gate to the next.
+pub(super) const GATE_BYTES: usize = 16;
+const _: () = assert!(MAX_GATES * GATE_BYTES <= HOST_PAGE_BYTES);
+
+/// Commands in the ring.
+pub(super) const RING: usize = 32;
+/// Words of a command: number of the system call, six arguments, what becomes of a failure.
+pub(super) const COMMAND_WORDS: usize = 8;
+/// Offset of the ring in the page of commands. The number of commands issued is at its start.
+pub(super) const RING_OFFSET: usize = 1024;
+
+/// Offsets in the exchange page. `TURN` is [`OF_KERNEL`] or [`OF_DOMAIN`].
+pub(super) const TURN: usize = 0;
+pub(super) const RUNNER_SLEEPS: usize = 4;
+pub(super) const KERNEL_SLEEPS: usize = 8;
+/// Address of the page in the domain.
+pub(super) const SELF: usize = 16;
+/// Why the runner came out: [`INTERRUPT`], [`CALL`] or [`SIGNAL`].
+pub(super) const KIND: usize = 24;
+pub(super) const GATE: usize = 32;
+pub(super) const ARGUMENTS: usize = 40;
+/// Number of the signal, the processor's vector, and the address accessed.
+pub(super) const SIGNAL_NUMBER: usize = 88;
+pub(super) const VECTOR: usize = 96;
+pub(super) const ADDRESS: usize = 104;
+/// Number that the host has given the runner's thread.
+pub(super) const THREAD: usize = 112;
+pub(super) const CONTEXT: usize = 128;
+/// End of a few words of stack.
+pub(super) const SCRATCH: usize = 2048;
+const _: () = assert!(CONTEXT + size_of::<DomainContext>() < SCRATCH - 64);
+
+pub(super) const OF_KERNEL: u32 = 0;
+pub(super) const OF_DOMAIN: u32 = 1;
+
+pub(super) const INTERRUPT: u64 = 0;
+pub(super) const CALL: u64 = 1;
+pub(super) const SIGNAL: u64 = 2;
+
+/// Offsets among the constants: `struct sock_fprog` and its filter, `struct sigaction`, two signal sets, the value that
+/// acknowledges, and a `stack_t` for each runner.
+pub(super) const FILTER_PROGRAM: usize = 0;
+pub(super) const FILTER: usize = 16;
+pub(super) const ACTION: usize = 512;
+pub(super) const MASK: usize = 544;
+pub(super) const ONE: usize = 552;
+pub(super) const SIGNAL_STACKS: usize = 1024;
+/// Size of a `stack_t`.
+pub(super) const SIGNAL_STACK_BYTES: usize = 24;
+const _: () = assert!(SIGNAL_STACKS + MAX_RUNNERS * SIGNAL_STACK_BYTES <= HOST_PAGE_BYTES);
+
+/// Files that a domain's mapper has open, by number.
+pub(super) const CONTROL_FILE: i32 = 3;
+pub(super) const MEMORY_FILE: i32 = 4;
+pub(super) const STACKS_FILE: i32 = 5;
+pub(super) const IMAGES_FILE: i32 = 6;
+pub(super) const ACKNOWLEDGE_FILE: i32 = 7;
