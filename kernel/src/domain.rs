@@ -62,7 +62,8 @@ pub fn join(program: &'static Program, loaded: &Loaded) -> Result<Option<SpaceRe
     }
     let Some((index, domain)) = found else { return Ok(None) };
     let ring = if domain.kind == Domain::Ring0 { DomainRing::Ring0 } else { DomainRing::Ring3 };
-    let space = if domain.each { space::create(ring) } else { join_shared(index, ring) }.map_err(NoDomain::Status)?;
+    let space =
+        if domain.each { space::create(ring, true) } else { join_shared(index, ring) }.map_err(NoDomain::Status)?;
     if space.map_image(&loaded.segments).is_err() {
         space.leave();
         return Err(NoDomain::Status(Status::Exhausted));
@@ -79,7 +80,7 @@ fn join_shared(index: usize, ring: DomainRing) -> Result<SpaceRef, Status> {
     if let Some(space) = place.filter(|space| space.join()) {
         return Ok(space);
     }
-    let space = space::create(ring)?;
+    let space = space::create(ring, false)?;
     if let Some(before) = place.replace(space.refer()) {
         before.forget();
     }

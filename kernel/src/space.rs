@@ -14,7 +14,7 @@
 //! space (`domain`).
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use abi::limits::PAGE_BYTES;
 use hal_api::{DomainAccess, DomainContext, DomainExit, DomainId, DomainRing, Machine, MapError};
@@ -45,6 +45,10 @@ pub struct Space {
     /// SIPs in it, and changes of its mappings.
     holders: AtomicU32,
     references: AtomicU32,
+    /// Whether it is for one SIP alone.
+    is_private: AtomicBool,
+    /// Whether no code will run in its domain any more, so that nothing has to be unmapped from it.
+    is_closed: AtomicBool,
     /// First addresses of the images mapped in it.
     images: SpinLock<Vec<usize>>,
     /// Stack slots of threads that have ended, with what is mapped of them, for the next threads.
@@ -76,8 +80,8 @@ pub fn is_same(one: Option<SpaceRef>, other: Option<SpaceRef>) -> bool {
         == other.map_or(0, |space| core::ptr::from_ref(space).addr())
 }
 
-/// Creates a space for a SIP, which joins it.
-pub fn create(ring: DomainRing) -> Result<SpaceRef, abi::Status> {
+/// Creates a space for a SIP, which joins it: for this one alone, or for others too.
+pub fn create(ring: DomainRing, is_private: bool) -> Result<SpaceRef, abi::Status> {
     let space = SPACES.allocate().map_err(|full| no_slot(full, Scarce::Processes))?;
     let Some(domain) = machine().domain_create(ring) else {
         SPACES.release(space);
@@ -86,6 +90,8 @@ pub fn create(ring: DomainRing) -> Result<SpaceRef, abi::Status> {
     space.domain.store(domain.0, Ordering::Relaxed);
     space.references.store(1, Ordering::Relaxed);
     space.members.store(1, Ordering::Relaxed);
+    space.is_private.store(is_private, Ordering::Relaxed);
+    space.is_closed.store(false, Ordering::Relaxed);
     space.images.lock().clear();
     space.holders.store(1, Ordering::Release);
     if space.map(table_address(), PAGE_BYTES, DomainAccess::Read).is_err() {
@@ -121,6 +127,14 @@ impl Slot<Space> {
     /// The rest: the domain is destroyed with the last SIP.
     pub fn finish_leaving(&'static self) {
         self.drop_hold();
+    }
+
+    /// The last thread of a SIP in it has ended. If it is this SIP's alone, its domain is closed.
+    pub fn close_if_private(&self) {
+        if self.is_private.load(Ordering::Relaxed) {
+            machine().domain_close(self.domain());
+            self.is_closed.store(true, Ordering::Release);
+        }
     }
 
     /// A SIP leaves it. No thread of the SIP enters the domain again.
@@ -178,6 +192,9 @@ impl Slot<Space> {
 
     /// Unmaps pages: no code in the domain reaches them any more. The caller holds no lock.
     pub fn unmap(&'static self, address: usize, bytes: usize) {
+        if self.is_closed.load(Ordering::Acquire) {
+            return;
+        }
         if let Some(_hold) = self.hold() {
             machine().domain_unmap(self.domain(), address, bytes.next_multiple_of(PAGE_BYTES));
         }

@@ -274,7 +274,7 @@ pub fn parent(children: u32) -> ProcessRef {
 
 /// Puts a SIP that owns nothing into a new domain; returns the space and the domain's number.
 pub fn put_apart(process: ProcessRef) -> (SpaceRef, u32) {
-    let space = space::create(DomainRing::Ring3).expect("a domain");
+    let space = space::create(DomainRing::Ring3, false).expect("a domain");
     process.space.set(Some(space));
     (space, space.domain().0)
 }

@@ -364,6 +364,8 @@ pub trait Machine: Sync {
     fn domain_create(&self, _ring: DomainRing) -> Option<DomainId> {
         None
     }
+    /// No thread is in the domain or will enter it: when this returns, no code of it reaches anything.
+    fn domain_close(&self, _domain: DomainId) {}
     /// Releases a domain that no thread is in or will enter, with its page tables.
     fn domain_destroy(&self, _domain: DomainId) {}
     /// Maps pages of [`Layout::memory`] or of mapped images into a domain. All or nothing. The pages are not mapped in it

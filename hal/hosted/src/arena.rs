@@ -8,7 +8,7 @@
 //! ownership of pages, which is the kernel's.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use abi::limits::STACK_SLOT_BYTES;
@@ -70,8 +70,10 @@ impl Reservation {
 
     /// The same with data arenas that are files, for a machine with domains.
     pub(crate) fn new_shared(memory_bytes: Option<usize>) -> Result<(Self, ArenaFiles), StartError> {
-        // Most hosts have light guards for anonymous memory alone.
-        let mut reservation = Self::with_guards(memory_bytes, GuardKind::Heavy)?;
+        let probed = ArenaFiles::create(HOST_PAGE_BYTES, 0).map_err(StartError::Domains)?;
+        // Hosts before Linux 6.15 have light guards for anonymous memory alone.
+        let guards = probe_guards_of(libc::MAP_SHARED, probed.memory().as_raw_fd());
+        let mut reservation = Self::with_guards(memory_bytes, guards)?;
         let Layout { memory, stacks, .. } = reservation.layout;
         let files = ArenaFiles::create(memory.bytes, stacks.bytes).map_err(StartError::Domains)?;
         share(memory, files.memory()).and_then(|()| share(stacks, files.stacks())).map_err(StartError::Domains)?;
@@ -213,9 +215,12 @@ pub(crate) fn reserve_window(bytes: usize) -> io::Result<usize> {
 
 /// Probes, on a page of its own, whether the host supports light guards.
 fn probe_guards() -> GuardKind {
-    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new anonymous mapping at an address of the host's choice touches nothing that exists.
-    let page = unsafe { libc::mmap(ptr::null_mut(), HOST_PAGE_BYTES, libc::PROT_READ, flags, -1, 0) };
+    probe_guards_of(libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1)
+}
+
+fn probe_guards_of(flags: libc::c_int, file: RawFd) -> GuardKind {
+    // SAFETY: a new mapping at an address of the host's choice touches nothing that exists.
+    let page = unsafe { libc::mmap(ptr::null_mut(), HOST_PAGE_BYTES, libc::PROT_READ, flags, file, 0) };
     if page == libc::MAP_FAILED {
         return GuardKind::Heavy;
     }

@@ -24,7 +24,7 @@ mod zygote;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -55,8 +55,10 @@ const QUANTUM: Duration = Duration::from_millis(10);
 const AGAIN: Duration = Duration::from_millis(1);
 /// A runner that was interrupted has to come out within this time.
 const OUT_LIMIT: Duration = Duration::from_secs(2);
-/// Commands between two acknowledgements.
-const BATCH: usize = window::RING - 2;
+/// Commands that a process is made with.
+const FIRST_COMMANDS: usize = 11;
+/// Commands between two acknowledgements: the ring has room for them, the acknowledgement and the first ones.
+const BATCH: usize = window::RING - FIRST_COMMANDS - 1;
 /// End of what a process can map.
 const TASK_END: u64 = 0x7fff_ffff_f000;
 /// Flags that a program has for itself: carry, parity, auxiliary carry, zero, sign, direction, overflow, alignment check,
@@ -195,17 +197,10 @@ impl Domains {
             number: process.number,
             state: Mutex::default(),
         };
-        let end = self.window + window::BYTES;
-        let constants = self.window + window::CONSTANTS;
-        let unmap = |from: usize, to: u64| command(libc::SYS_munmap, [from as u64, to - from as u64, 0, 0, 0, 0]);
-        let mut first = vec![unmap(0, self.window as u64), unmap(end, TASK_END)];
-        first.extend(stub::signals().map(|signal| {
-            command(libc::SYS_rt_sigaction, [signal as u64, (constants + window::ACTION) as u64, 0, 8, 0, 0])
-        }));
-        if domain.command(&mut lock(&domain.state), &first) {
-            return Ok(domain);
-        }
-        Err(io::Error::other("a process for a domain ended by itself"))
+        let mut state = lock(&domain.state);
+        (state.issued, state.made) = (FIRST_COMMANDS as u32, 1);
+        drop(state);
+        Ok(domain)
     }
 
     /// See [`hal_api::Machine::domain_create`].
@@ -221,6 +216,13 @@ impl Domains {
         }
         domain.end();
         None
+    }
+
+    /// See [`hal_api::Machine::domain_close`].
+    pub(crate) fn close(&self, id: DomainId) {
+        if let Some(domain) = self.get(id) {
+            domain.end();
+        }
     }
 
     /// See [`hal_api::Machine::domain_destroy`].
@@ -411,32 +413,12 @@ impl Domain {
         let runner = (!state.used).trailing_zeros() as usize;
         let is_new = runner >= state.made;
         if is_new {
-            commands.extend(self.make_runner(runner));
+            commands.extend(make_runner(&self.control, self.window, runner));
         }
         let is_done = if commands.is_empty() { !state.is_ended } else { self.command(&mut state, &commands) };
         state.made += usize::from(is_new);
         state.used |= 1 << runner;
         is_done.then_some(runner)
-    }
-
-    /// Returns the commands that make a runner.
-    fn make_runner(&self, number: usize) -> [Command; 2] {
-        let offset = window::RUNNERS + number * window::RUNNER_BYTES;
-        let address = (self.window + offset) as u64;
-        self.control.runner(number).set_word(window::SELF, address);
-        let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
-        let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
-        let place = (offset - window::COMMANDS) as u64;
-        let map = command(
-            libc::SYS_mmap,
-            [address, window::RUNNER_BYTES as u64, protection, flags, window::CONTROL_FILE as u64, place],
-        );
-        let stack =
-            (self.window + window::CONSTANTS + window::SIGNAL_STACKS + number * window::SIGNAL_STACK_BYTES) as u64;
-        let thread = address + window::THREAD as u64;
-        let mut make = command(libc::SYS_clone, [OF_A_RUNNER as u64, address, thread, 0, 0, stack]);
-        make[window::COMMAND_WORDS - 1] = stub::MAKES_RUNNER;
-        [map, make]
     }
 
     /// Runs the calling thread in the domain until it comes out.
@@ -508,6 +490,50 @@ impl Domain {
     }
 }
 
+/// Returns the commands that a process is made with: nothing is mapped but the window, signals are the stub's, and there
+/// is a runner.
+fn first_commands(control: &Control, window: usize) -> Vec<Command> {
+    let end = window + window::BYTES;
+    let action = (window + window::CONSTANTS + window::ACTION) as u64;
+    let unmap = |from: usize, to: u64| command(libc::SYS_munmap, [from as u64, to - from as u64, 0, 0, 0, 0]);
+    let handle = |signal| command(libc::SYS_rt_sigaction, [signal as u64, action, 0, 8, 0, 0]);
+    let mut commands = vec![unmap(0, window as u64), unmap(end, TASK_END)];
+    commands.extend(stub::signals().map(handle));
+    commands.extend(make_runner(control, window, 0));
+    assert!(commands.len() == FIRST_COMMANDS, "a process is made with {FIRST_COMMANDS} commands");
+    commands
+}
+
+/// Returns the commands that make a runner.
+fn make_runner(control: &Control, window: usize, number: usize) -> [Command; 2] {
+    let offset = window::RUNNERS + number * window::RUNNER_BYTES;
+    let address = (window + offset) as u64;
+    control.runner(number).set_word(window::SELF, address);
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+    let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
+    let place = (offset - window::COMMANDS) as u64;
+    let map = command(
+        libc::SYS_mmap,
+        [address, window::RUNNER_BYTES as u64, protection, flags, window::CONTROL_FILE as u64, place],
+    );
+    let stack = (window + window::CONSTANTS + window::SIGNAL_STACKS + number * window::SIGNAL_STACK_BYTES) as u64;
+    let thread = address + window::THREAD as u64;
+    let mut make = command(libc::SYS_clone, [OF_A_RUNNER as u64, address, thread, 0, 0, stack]);
+    make[window::COMMAND_WORDS - 1] = stub::MAKES_RUNNER;
+    [map, make]
+}
+
+/// Issues the first commands of a process that is being made.
+fn prepare(control: BorrowedFd<'_>, window: usize) -> io::Result<()> {
+    let control = Control::map(control)?;
+    let commands = first_commands(&control, window);
+    for (number, command) in commands.iter().enumerate() {
+        control.put(number as u32, command);
+    }
+    control.issue(commands.len() as u32);
+    Ok(())
+}
+
 /// Returns why a thread came out, as its domain claims.
 fn exit_of(exchange: &Exchange<'_>, context: &DomainContext) -> DomainExit {
     match exchange.word(window::KIND) {
@@ -523,13 +549,15 @@ fn exit_of(exchange: &Exchange<'_>, context: &DomainContext) -> DomainExit {
 /// Vectors of the processor.
 const PROTECTION: u64 = 13;
 const PAGE_FAULT: u64 = 14;
+/// `si_code`: nothing is mapped there.
+const SEGV_MAPERR: u64 = 1;
 
 fn fault_of(exchange: &Exchange<'_>, context: &DomainContext) -> DomainExit {
     let (instruction, stack) = (context.instruction as usize, context.stack());
     let fault = |kind, instruction, address| Fault { kind, instruction, address, stack };
     let signal = libc::c_int::try_from(exchange.word(window::SIGNAL_NUMBER)).unwrap_or(0);
     match (signal, exchange.word(window::VECTOR)) {
-        (libc::SIGSEGV, PAGE_FAULT) => {
+        (libc::SIGSEGV, PAGE_FAULT) if exchange.word(window::CODE) == SEGV_MAPERR => {
             DomainExit::Missing(fault(FaultKind::Memory, instruction, exchange.word(window::ADDRESS) as usize))
         }
         // A privileged instruction, or an address that is none.

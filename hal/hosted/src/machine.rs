@@ -392,6 +392,10 @@ impl Machine for Hosted {
         self.domains.as_ref().filter(|_| ring == DomainRing::Ring3)?.create()
     }
 
+    fn domain_close(&self, domain: DomainId) {
+        self.domains.iter().for_each(|domains| domains.close(domain));
+    }
+
     fn domain_destroy(&self, domain: DomainId) {
         self.domains.iter().for_each(|domains| domains.destroy(domain));
     }

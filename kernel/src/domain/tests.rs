@@ -32,8 +32,8 @@ fn a_shared_domain_has_one_space_while_it_is_in_use() {
 fn there_are_as_many_spaces_as_the_machine_has_domains() {
     let _alone = alone();
     let free = domains::MAX as usize - domains::count();
-    let spaces: Vec<SpaceRef> = (0..free).map(|_| space::create(DomainRing::Ring3).expect("a space")).collect();
-    assert_eq!(space::create(DomainRing::Ring3).err(), Some(Status::Exhausted));
+    let spaces: Vec<SpaceRef> = (0..free).map(|_| space::create(DomainRing::Ring3, false).expect("a space")).collect();
+    assert_eq!(space::create(DomainRing::Ring3, false).err(), Some(Status::Exhausted));
     spaces.into_iter().for_each(|space| space.leave());
 }
 

@@ -160,6 +160,9 @@ fn thread_ended(process: ProcessRef, thread: ThreadRef) {
 /// Releases everything that a SIP without threads owns: piece by piece, with no lock held in between, on the thread
 /// that ended it, which may be preempted.
 fn finish(process: ProcessRef) {
+    if let Some(space) = process.space.get() {
+        space.close_if_private();
+    }
     for child in drained(&process.children) {
         if let Some(child) = PROCESSES.slot(child) {
             orphan(child);

@@ -55,6 +55,8 @@ pub(super) const VECTOR: usize = 96;
 pub(super) const ADDRESS: usize = 104;
 /// Number that the host has given the runner's thread.
 pub(super) const THREAD: usize = 112;
+/// `si_code` of the signal.
+pub(super) const CODE: usize = 120;
 pub(super) const CONTEXT: usize = 128;
 /// End of a few words of stack.
 pub(super) const SCRATCH: usize = 2048;

@@ -3,7 +3,7 @@
 //!
 //! One process is always ready, so that a request costs a message. The machine sends one byte for each, and gets the
 //! process's descriptor (pidfd), its control file, the counter of acknowledgements, and its number. Deliberately not
-//! here: what is mapped, and runners, for which the machine gives the mapper commands.
+//! here: the commands for the mapper.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -136,6 +136,7 @@ impl Maker<'_> {
     /// Makes a process.
     fn make(&self) -> io::Result<Process> {
         let control = memory_file(c"singularity-domain", window::CONTROL_BYTES)?;
+        super::prepare(control.as_fd(), self.window)?;
         // SAFETY: touches no memory; the descriptor is new.
         let acknowledge = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
         if acknowledge < 0 {

@@ -9,7 +9,7 @@ use sip::abi::limits::{MESSAGE_WORDS, STACK_SLOT_BYTES};
 
 use crate::Act;
 use crate::messages::{GIVE, send};
-use crate::raw::{must, number_of, slot, word};
+use crate::raw::{entry_address, must, number_of, set_words, slot, word};
 
 pub(crate) const ACTS: &[(&str, Act)] = &[
     ("domain-instruction", |number| instruction(number)),
@@ -19,8 +19,36 @@ pub(crate) const ACTS: &[(&str, Act)] = &[
     ("domain-number", |number| by_number(number)),
     ("domain-survives", |_| survives()),
     ("domain-race", |_| race()),
-    ("domain-write-after-send", |bytes| write_after_send(bytes)),
+    ("domain-write-after-send", |bytes| write_after_send(bytes, send_block)),
+    ("domain-forged-exit", |bytes| write_after_send(bytes, send_by_forged_exit)),
+    ("domain-host-call", |number| host_call(number)),
+    ("domain-wait-of-host", |_| wait_of_host()),
+    ("domain-deaf", |_| deaf()),
+    ("domain-stub", |offset| into_stub(offset)),
+    ("domain-no-way-out", |number| no_way_out(number)),
 ];
+
+/// Whether the machine is a process, where a gate is a move to EAX and a jump into the window with the domain's runners.
+fn is_hosted() -> bool {
+    let gate: *const u8 = core::ptr::with_exposed_provenance(entry_address(0));
+    // SAFETY: gates may be read.
+    unsafe { gate.read() == 0xb8 }
+}
+
+/// The window, and offsets in it: the stub, and the exchange page of the only runner of a program with one thread.
+fn window() -> usize {
+    entry_address(0)
+}
+const STUB: usize = 0x1000;
+const RUNNER: usize = 0x4000;
+/// Offsets in the exchange page.
+const TURN: usize = 0;
+const KIND: usize = 24;
+const GATE: usize = 32;
+const ARGUMENTS: usize = 40;
+const STACK: usize = 128 + 512 + 4 * 8;
+const INSTRUCTION: usize = 128 + 512 + 16 * 8;
+const IS_WHOLE: usize = INSTRUCTION + 16;
 
 /// Runs the instruction hidden in the immediate of a `mov rax, imm64`, which is entered at its third byte and returns;
 /// `$bytes` is seven bytes, with NOPs.
@@ -165,8 +193,33 @@ fn jump(number: u64) -> i32 {
     0
 }
 
+/// Enters the kernel by a jump behind the start of a gate, which would say its own number.
+fn enter_by_gate(number: u64, arguments: [u64; 6]) -> (u64, u64) {
+    let (status, value): (u64, u64);
+    let [first, second, third, fourth, fifth, sixth] = arguments;
+    // SAFETY: the kernel's answer concerns this program alone.
+    unsafe {
+        asm!(
+            "call r11",
+            inout("rax") number => status,
+            inout("rdx") third => value,
+            in("rdi") first,
+            in("rsi") second,
+            in("rcx") fourth,
+            in("r8") fifth,
+            in("r9") sixth,
+            in("r11") entry_address(0) + 5,
+            clobber_abi("C"),
+        );
+    }
+    (status, value)
+}
+
 /// Enters the kernel by its own SYSCALL, with any stack pointer; returns status and value.
 fn enter(number: u64, stack: Option<u64>, arguments: [u64; 6]) -> (u64, u64) {
+    if is_hosted() {
+        return enter_by_gate(number, arguments);
+    }
     let (status, value): (u64, u64);
     let [first, second, third, fourth, fifth, sixth] = arguments;
     // SAFETY: the kernel's answer concerns this program alone. The stack pointer is put back before it is used.
@@ -210,9 +263,58 @@ fn by_number(number: u64) -> i32 {
     0
 }
 
+/// The same where a gate is code of the domain, which needs its stack.
+fn survives_hosted() -> i32 {
+    unmask_exceptions();
+    must_work(None);
+    for flag in [1u64 << 18, 1 << 14, 1 << 10] {
+        let status: u64;
+        // SAFETY: the flags are as a function leaves them when the gate returns; the call concerns this program alone.
+        unsafe {
+            asm!(
+                "lea r15, [rip + 4f]",
+                "lea r14, [rip + 2f]",
+                "push r13",
+                "jmp r14",
+                // `popfq; call r11; jmp r15`, hidden.
+                ".byte 0x48, 0xb8",
+                "2: .byte 0x9d, 0x41, 0xff, 0xd3, 0x41, 0xff, 0xe7, 0x90",
+                "4: lea r15, [rip + 6f]",
+                "lea r14, [rip + 5f]",
+                "push 0x202",
+                "jmp r14",
+                // `popfq; jmp r15`.
+                ".byte 0x48, 0xb8",
+                "5: .byte 0x9d, 0x41, 0xff, 0xe7, 0x90, 0x90, 0x90, 0x90",
+                "6:",
+                inout("rax") number_of("time_monotonic") as u64 => status,
+                in("r11") entry_address(0) + 5,
+                in("r13") flag | 0x202,
+                out("r14") _,
+                out("r15") _,
+                clobber_abi("C"),
+            );
+        }
+        assert_eq!(status, 0, "with the flags {flag:x}");
+    }
+    0
+}
+
+/// Unmasks all floating-point exceptions, and leaves one pending.
+fn unmask_exceptions() {
+    const UNMASKED: [u64; 1] = [0];
+    let control = UNMASKED.as_ptr().expose_provenance() as u64;
+    hidden!("0x0f,0xae,0x10,0x90,0x90,0x90,0x90", control);
+    hidden!("0xd9,0x28,0xd9,0xe8,0x90,0x90,0x90", control);
+    hidden!("0xd9,0xee,0xde,0xf9,0x90,0x90,0x90", 0);
+}
+
 /// States of the processor in which a call works as in any other.
 fn survives() -> i32 {
     must_work(None);
+    if is_hosted() {
+        return survives_hosted();
+    }
     for stack in [0, 1, 0x8000_0000_0000, u64::MAX, 0x2000_0000_0000, 0x1000_0000_0000, 0x20_0000] {
         must_work(Some(stack));
     }
@@ -220,12 +322,7 @@ fn survives() -> i32 {
     hidden!("0x8e,0xd8,0x8e,0xc0,0x90,0x90,0x90", 0);
     hidden!("0x8e,0xe0,0x8e,0xe8,0x90,0x90,0x90", 0);
     must_work(None);
-    // All floating-point exceptions unmasked, and one pending.
-    const UNMASKED: [u64; 1] = [0];
-    let control = UNMASKED.as_ptr().expose_provenance() as u64;
-    hidden!("0x0f,0xae,0x10,0x90,0x90,0x90,0x90", control);
-    hidden!("0xd9,0x28,0xd9,0xe8,0x90,0x90,0x90", control);
-    hidden!("0xd9,0xee,0xde,0xf9,0x90,0x90,0x90", 0);
+    unmask_exceptions();
     must_work(None);
     for _ in 0..200 {
         // Alignment check, nested task and direction flag.
@@ -330,7 +427,7 @@ fn race() -> i32 {
 }
 
 /// Sends a block of this many bytes, and writes to it for ever.
-fn write_after_send(bytes: u64) -> i32 {
+fn write_after_send(bytes: u64, send: fn(u64, u64, u64)) -> i32 {
     let client = must("endpoint_take", &[0]);
     let block = must("heap_allocate", &[bytes, sip::abi::type_tag("byte")]);
     let address: *mut u8 = core::ptr::with_exposed_provenance_mut(word(0) as usize);
@@ -341,8 +438,147 @@ fn write_after_send(bytes: u64) -> i32 {
         }
     };
     fill(1);
-    send(client, GIVE, (0, 1, 0), &[block, 0, bytes]).expect("a good message");
+    send(client, block, bytes);
     loop {
         (2..=255).for_each(fill);
     }
+}
+
+fn send_block(client: u64, block: u64, bytes: u64) {
+    send(client, GIVE, (0, 1, 0), &[block, 0, bytes]).expect("a good message");
+}
+
+/// Has the kernel believe that this thread called it and waits, and goes on.
+fn send_by_forged_exit(client: u64, block: u64, bytes: u64) {
+    set_words(&[block, 0, bytes]);
+    let page = window() + RUNNER;
+    let put = |offset: usize, value: u64| {
+        let place: *mut u64 = core::ptr::with_exposed_provenance_mut(page + offset);
+        // SAFETY: the page is this program's to write.
+        unsafe { place.write_volatile(value) };
+    };
+    put(KIND, 1);
+    put(GATE, number_of("channel_send") as u64);
+    put(ARGUMENTS, client);
+    put(ARGUMENTS + 8, sip::abi::message_word(GIVE, 0, 1, 0));
+    put(STACK, (slot() + STACK_SLOT_BYTES / 2) as u64);
+    put(INSTRUCTION, 0);
+    put(IS_WHOLE, 0);
+    let turn: *mut u32 = core::ptr::with_exposed_provenance_mut(page + TURN);
+    // SAFETY: as above.
+    unsafe { turn.write_volatile(0) };
+}
+
+/// Makes a system call of the host, hidden; returns what comes back.
+fn raw_call(number: u64, arguments: [u64; 4]) -> u64 {
+    let answer: u64;
+    let [first, second, third, fourth] = arguments;
+    // SAFETY: none; the host must refuse it, or it concerns this program alone.
+    unsafe {
+        asm!(
+            "lea r15, [rip + 4f]",
+            "lea r11, [rip + 2f]",
+            "jmp r11",
+            // `syscall; jmp r15`, hidden.
+            ".byte 0x48, 0xb8",
+            "2: .byte 0x0f, 0x05, 0x41, 0xff, 0xe7, 0x90, 0x90, 0x90",
+            "4:",
+            inout("rax") number => answer,
+            in("rdi") first,
+            in("rsi") second,
+            in("rdx") third,
+            in("r10") fourth,
+            out("r15") _,
+            out("rcx") _,
+            out("r11") _,
+        );
+    }
+    answer
+}
+
+fn host_call(number: u64) -> i32 {
+    raw_call(number, [u64::MAX; 4]);
+    0
+}
+
+const FUTEX: u64 = 202;
+const SIGRETURN: u64 = 15;
+
+/// Waits by the host for what never comes.
+fn wait_of_host() -> i32 {
+    let word = [7u32; 1];
+    loop {
+        raw_call(FUTEX, [word.as_ptr().expose_provenance() as u64, 0, 7, 0]);
+    }
+}
+
+/// Blocks all signals, by a forged signal frame, and calls nobody any more.
+fn deaf() -> i32 {
+    // `ucontext_t`: the registers from word 5 on, in Linux's order; RSP, RIP, the flags and the segments are numbers 15
+    // to 18; the signal mask is word 37.
+    let mut frame = [0u64; 128];
+    frame[5 + 15] = (slot() + STACK_SLOT_BYTES / 2) as u64;
+    frame[5 + 17] = 0x202;
+    frame[5 + 18] = 0x33 | 0x2b << 48;
+    frame[37] = u64::MAX;
+    // SAFETY: the thread never returns.
+    unsafe {
+        asm!(
+            "lea rax, [rip + 3f]",
+            "mov [r12 + 21 * 8], rax",
+            "lea r11, [rip + 2f]",
+            "mov rsp, r12",
+            "mov eax, r13d",
+            "jmp r11",
+            ".byte 0x48, 0xb8",
+            "2: .byte 0x0f, 0x05, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90",
+            "3: jmp 3b",
+            in("r12") frame.as_mut_ptr(),
+            in("r13") SIGRETURN,
+            options(noreturn),
+        );
+    }
+}
+
+/// Jumps into the stub, with the address of its own memory in most registers.
+fn into_stub(offset: u64) -> i32 {
+    let target = window() + STUB + offset as usize;
+    let own = must("memory_allocate", &[1]);
+    // SAFETY: none; it is this program's own end.
+    unsafe {
+        asm!(
+            "mov rbx, rdi", "mov rbp, rdi", "mov r12, rdi", "mov r13, rdi", "mov r14, rdi", "mov r15, rdi",
+            "jmp r11",
+            in("r11") target, in("rdi") own, in("rsi") own, in("rdx") own, in("rcx") 64, in("r8") own, in("r9") own,
+            in("r10") own, in("rax") own,
+            options(noreturn),
+        );
+    }
+}
+
+/// Destroys what its own calls need, and calls.
+fn no_way_out(number: u64) -> i32 {
+    match number {
+        // GS leads nowhere.
+        0 => hidden!("0x8e,0xe0,0x8e,0xe8,0x90,0x90,0x90", 0),
+        // GS leads to memory of its own, which is no runner's.
+        1 => hidden!("0xf3,0x48,0x0f,0xae,0xd8,0x90,0x90", must("memory_allocate", &[1])),
+        // The exchange page is full of ones, from the word after the turn on.
+        2 => {
+            for word in 1..512 {
+                let place: *mut u64 = core::ptr::with_exposed_provenance_mut(window() + RUNNER + word * 8);
+                // SAFETY: the page is this program's to write.
+                unsafe { place.write_volatile(u64::MAX) };
+            }
+        }
+        // There is no stack.
+        _ => {
+            // SAFETY: none; the thread never returns.
+            unsafe {
+                asm!("mov rsp, 8", "call r11", "ud2", in("r11") entry_address(0), options(noreturn));
+            }
+        }
+    }
+    let _ = enter_by_gate(number_of("time_monotonic") as u64, [0; 6]);
+    0
 }

@@ -36,7 +36,7 @@ pub(crate) fn tests() -> alloc::vec::Vec<Test> {
 }
 
 /// System calls that the machine's process may make, 0 for all; none without a host.
-fn calls_allowed() -> Result<Option<u64>, alloc::string::String> {
+pub(crate) fn calls_allowed() -> Result<Option<u64>, alloc::string::String> {
     let counters = counters().map_err(|status| format!("no counters: {}", status.text()))?;
     Ok(counters.iter().find(|counter| name(&counter.name) == "host calls allowed").map(|counter| counter.value))
 }
