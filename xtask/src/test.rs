@@ -37,6 +37,9 @@ const LONG_BARE_CONFORMANCE: [(&str, u32); 2] = [("qemu", 1), ("qemu", 4)];
 const DOMAINS_CONFORMANCE: [(&str, u32, &str); 1] = [("microvm", 4, "hip-r3-s")];
 const LONG_DOMAINS_CONFORMANCE: [(&str, u32, &str); 3] =
     [("microvm", 1, "hip-r3-s"), ("qemu", 4, "hip-r3-s"), ("qemu", 2, "hip-r3")];
+/// The same on the hosted machine: processors, configuration.
+const HOSTED_DOMAINS_CONFORMANCE: [(u32, &str); 1] = [(2, "hip-r3-s")];
+const LONG_HOSTED_DOMAINS_CONFORMANCE: [(u32, &str); 2] = [(1, "hip-r3-s"), (2, "hip-r3")];
 /// File descriptor limit of the run with few host sockets.
 const FEW_FILES: u32 = 200;
 /// Fault injection: one in N socket requests fails; and the number of rounds.
@@ -175,6 +178,16 @@ fn hosted_conformance(repository: &Repository, selection: &Selection<'_>) -> Out
             command.arg("--parameter").arg(format!("only={name}"));
         }
         counts += conformance_run(command, CONFORMANCE, selection, processors)?;
+    }
+    let long: &[_] = if selection.long { &LONG_HOSTED_DOMAINS_CONFORMANCE } else { &[] };
+    for (processors, domains) in HOSTED_DOMAINS_CONFORMANCE.iter().chain(long) {
+        let mut command = Command::new(this_tool()?);
+        command.args(["run", "--system", CONFORMANCE, "--allow-unsafe-tests", "--processors", &processors.to_string()]);
+        command.args(["--domains", domains, "--parameter", "domains=true"]);
+        if let Some(name) = selection.name {
+            command.arg("--parameter").arg(format!("only={name}"));
+        }
+        counts += conformance_run(command, &format!("conformance with --domains {domains}"), selection, *processors)?;
     }
     Ok(counts)
 }

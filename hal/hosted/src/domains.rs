@@ -493,7 +493,7 @@ impl Domain {
 /// Returns the commands that a process is made with: nothing is mapped but the window, signals are the stub's, and there
 /// is a runner.
 fn first_commands(control: &Control, window: usize) -> Vec<Command> {
-    let end = window + window::BYTES;
+    let end = window + window::RUNNERS;
     let action = (window + window::CONSTANTS + window::ACTION) as u64;
     let unmap = |from: usize, to: u64| command(libc::SYS_munmap, [from as u64, to - from as u64, 0, 0, 0, 0]);
     let handle = |signal| command(libc::SYS_rt_sigaction, [signal as u64, action, 0, 8, 0, 0]);

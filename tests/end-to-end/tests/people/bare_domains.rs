@@ -148,16 +148,8 @@ fn asked(words: &[&str]) -> Run {
 }
 
 #[test]
-fn the_hosted_machine_says_that_it_has_none_before_anything_is_built() {
-    asked(&["run", "--domains", "hip-r3", "-c", "true"]).refused(&["--domains applies to bare machines only"]);
+fn a_configuration_that_does_not_exist_is_refused() {
     asked(&["run", "--machine", "qemu", "--domains", "hip-r9", "-c", "true"]).refused(&["hip-r9"]);
-    let folder = tempfile::tempdir().expect("a folder for temporary files");
-    let path = folder.path().join("mine.toml");
-    let text = "[system]\nname = \"mine\"\nbase = \"hosted\"\n\n[[domain]]\nname = \"apart\"\nkind = \"ring-3\"\n";
-    std::fs::write(&path, text).expect("a file can be written");
-    let path = path.to_str().expect("its name is UTF-8");
-    let refused = asked(&["run", "--system", path, "-c", "true"]);
-    refused.refused(&["`mine` has the hardware domain `apart`, and the hosted machine has none"]);
 }
 
 #[test]

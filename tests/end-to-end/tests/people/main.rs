@@ -31,6 +31,7 @@ mod files;
 mod foreign_names;
 mod fresh_copies;
 mod host_folders;
+mod hosted_domains;
 mod hostile_builds;
 mod installs;
 mod jobs;

@@ -38,21 +38,27 @@ fn a_buffer_overflow_in_c_ends_its_own_process_and_nothing_else() {
     let looks = Run::LOOKS;
     let commands = format!("decode {0}; {looks}; decode {1}; decode {1}; {looks}; decode {0}", GOOD.0, words.join(" "));
     for processors in ["1", "4"] {
-        let run = decoder(processors).run(&commands);
-        run.orderly();
-        let text = run.text();
-        assert_eq!(text.matches(&format!("{}: {}\n", GOOD.0, GOOD.1)).count(), 2 * (HOSTILE.len() + 1) + 2, "{run}");
-        for hostile in HOSTILE {
-            let begin = format!("{hostile}: the decoder ended: ");
-            let told: Vec<&str> = text.lines().filter(|line| line.starts_with(&begin)).collect();
-            assert_eq!(told.len(), 2, "{hostile}: {run}");
-            assert!(told.iter().all(|line| line.ends_with(" bytes came home") && !line.contains("; 0 bytes")), "{run}");
-        }
-        let counters = run.steady_counters();
-        for name in ["hardware domains", "blocks", "channels", "processes", "threads"] {
-            let [before, after] = [0, 1].map(|index: usize| counters[index].get(name));
-            assert_eq!(before, after, "{name}: {run}");
-        }
+        only_the_decoders_end(&decoder(processors).run(&commands));
+    }
+    let mut hosted = Command::new(sing());
+    hosted.args(["run", "--system", "decoder-hosted", "-c", &commands]).current_dir(repository());
+    only_the_decoders_end(&finish(hosted, &commands, BUILD_LIMIT));
+}
+
+fn only_the_decoders_end(run: &Run) {
+    run.orderly();
+    let text = run.text();
+    assert_eq!(text.matches(&format!("{}: {}\n", GOOD.0, GOOD.1)).count(), 2 * (HOSTILE.len() + 1) + 2, "{run}");
+    for hostile in HOSTILE {
+        let begin = format!("{hostile}: the decoder ended: ");
+        let told: Vec<&str> = text.lines().filter(|line| line.starts_with(&begin)).collect();
+        assert_eq!(told.len(), 2, "{hostile}: {run}");
+        assert!(told.iter().all(|line| line.ends_with(" bytes came home") && !line.contains("; 0 bytes")), "{run}");
+    }
+    let counters = run.steady_counters();
+    for name in ["hardware domains", "blocks", "channels", "processes", "threads"] {
+        let [before, after] = [0, 1].map(|index: usize| counters[index].get(name));
+        assert_eq!(before, after, "{name}: {run}");
     }
 }
 
