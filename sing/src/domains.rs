@@ -127,6 +127,14 @@ fn derived_arguments(repository: &Repository, arguments: &RunArguments, usual: &
     Ok(applied)
 }
 
+/// Returns the manifest of a system in a configuration, which is written if it is not the system's own.
+///
+/// # Errors
+/// The system cannot be the base of another.
+pub fn system_in(repository: &Repository, system: &Path, configuration: Configuration) -> Outcome<PathBuf> {
+    Ok(derived(repository, system, configuration)?.unwrap_or_else(|| system.to_path_buf()))
+}
+
 fn derived(repository: &Repository, system: &Path, configuration: Configuration) -> Outcome<Option<PathBuf>> {
     let name = system.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let Some(text) = configuration.manifest(&name) else { return Ok(None) };

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use crate::test::{conformance_run, this_tool};
 use sing::builder::UnsafeTests;
+use sing::domains::{self, Configuration};
 use sing::failure::{Failure, Outcome};
 use sing::process::run_machine;
 use sing::repository::Repository;
@@ -61,20 +62,18 @@ pub fn check(repository: &Repository, selection: &Selection<'_>, no_qemu: Option
     counts += forged_lines(hosted(&ready, &usual(FORGER)), SUITE, selection)?;
     counts += unread(hosted(&ready, &usual(FLOODER)), SUITE, selection)?;
     counts += fuzz(&ready, selection)?;
-    let tool = this_tool()?;
     if selection.long {
+        let manifest = domains::system_in(repository, &manifest, Configuration::HipR3S)?;
+        let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
         for start in &starts {
-            let Start { memory_mib, parameter } = start;
-            let mut command = Command::new(&tool);
-            command.args(["run", "--system", SUITE, "--processors", &PROCESSORS.to_string()]);
-            command.args(["--memory-mib", &memory_mib.to_string(), "--parameter", parameter, "--domains", "hip-r3-s"]);
-            let suite = format!("{SUITE} with {memory_mib} MiB and --domains hip-r3-s");
-            counts += conformance_run(command, &suite, selection, PROCESSORS)?;
+            let suite = format!("{SUITE} with {} MiB and --domains hip-r3-s", start.memory_mib);
+            counts += conformance_run(hosted(&ready, start), &suite, selection, PROCESSORS)?;
         }
     }
     if let Some(failure) = no_qemu {
         return Ok(counts + skipped("hostile programs on bare machines", &failure.to_string()));
     }
+    let tool = this_tool()?;
     let bare_in = |Start { memory_mib, parameter }: &Start, domains: &str| {
         let mut command = Command::new(&tool);
         command.args(["run", "--system", SUITE, "--machine", "microvm", "--smp", &PROCESSORS.to_string()]);

@@ -12,6 +12,7 @@ use std::time::Duration;
 use sing::builder::UnsafeTests;
 use sing::command_line::TestArguments;
 use sing::demo_disk;
+use sing::domains::{self, Configuration};
 use sing::failure::{Failure, Outcome};
 use sing::host_tools::{self, Tool};
 use sing::process::run_machine;
@@ -38,8 +39,9 @@ const DOMAINS_CONFORMANCE: [(&str, u32, &str); 1] = [("microvm", 4, "hip-r3-s")]
 const LONG_DOMAINS_CONFORMANCE: [(&str, u32, &str); 3] =
     [("microvm", 1, "hip-r3-s"), ("qemu", 4, "hip-r3-s"), ("qemu", 2, "hip-r3")];
 /// The same on the hosted machine: processors, configuration.
-const HOSTED_DOMAINS_CONFORMANCE: [(u32, &str); 1] = [(2, "hip-r3-s")];
-const LONG_HOSTED_DOMAINS_CONFORMANCE: [(u32, &str); 2] = [(1, "hip-r3-s"), (2, "hip-r3")];
+const HOSTED_DOMAINS_CONFORMANCE: [(u32, Configuration); 1] = [(2, Configuration::HipR3S)];
+const LONG_HOSTED_DOMAINS_CONFORMANCE: [(u32, Configuration); 2] =
+    [(1, Configuration::HipR3S), (2, Configuration::HipR3)];
 /// File descriptor limit of the run with few host sockets.
 const FEW_FILES: u32 = 200;
 /// Fault injection: one in N socket requests fails; and the number of rounds.
@@ -180,14 +182,17 @@ fn hosted_conformance(repository: &Repository, selection: &Selection<'_>) -> Out
         counts += conformance_run(command, CONFORMANCE, selection, processors)?;
     }
     let long: &[_] = if selection.long { &LONG_HOSTED_DOMAINS_CONFORMANCE } else { &[] };
-    for (processors, domains) in HOSTED_DOMAINS_CONFORMANCE.iter().chain(long) {
-        let mut command = Command::new(this_tool()?);
-        command.args(["run", "--system", CONFORMANCE, "--allow-unsafe-tests", "--processors", &processors.to_string()]);
-        command.args(["--domains", domains, "--parameter", "domains=true"]);
+    for &(processors, configuration) in HOSTED_DOMAINS_CONFORMANCE.iter().chain(long) {
+        let manifest = domains::system_in(repository, &manifest, configuration)?;
+        let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Allowed)?;
+        let mut command = Command::new(&ready.machine);
+        command.arg("--system").arg(&ready.image).args(["--processors", &processors.to_string()]);
+        command.args(["--simulated-device", "--parameter", "domains=true"]);
         if let Some(name) = selection.name {
             command.arg("--parameter").arg(format!("only={name}"));
         }
-        counts += conformance_run(command, &format!("conformance with --domains {domains}"), selection, *processors)?;
+        let suite = format!("{CONFORMANCE} with --domains {}", configuration.word());
+        counts += conformance_run(command, &suite, selection, processors)?;
     }
     Ok(counts)
 }
