@@ -21,6 +21,7 @@ mod window;
 #[allow(unsafe_code)]
 mod zygote;
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
@@ -135,6 +136,11 @@ impl ArenaFiles {
     }
 }
 
+thread_local! {
+    /// The runner that this processor was in last.
+    static LAST: RefCell<Option<(Arc<Domain>, usize)>> = const { RefCell::new(None) };
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -165,7 +171,7 @@ impl Domains {
 
     /// Enters a domain that has nothing, and sees it fault: all that the host has to allow has been used then.
     fn try_one(&self) -> io::Result<()> {
-        let domain = self.create_domain()?;
+        let domain = Arc::new(self.create_domain()?);
         let mut context = DomainContext::start(HOST_PAGE_BYTES, HOST_PAGE_BYTES, 0);
         let exit = domain.enter(&mut context);
         domain.end();
@@ -422,12 +428,13 @@ impl Domain {
     }
 
     /// Runs the calling thread in the domain until it comes out.
-    fn enter(&self, context: &mut DomainContext) -> DomainExit {
+    fn enter(self: &Arc<Self>, context: &mut DomainContext) -> DomainExit {
         let Some(runner) = self.take_runner() else { return DomainExit::Fault(ended(context)) };
         let exchange = self.control.runner(runner);
         context.flags &= OWN_FLAGS;
         processor::forget_knock();
         exchange.put_context(context);
+        self.rest_last(runner);
         exchange.go();
         let exit = if self.comes_out(&exchange) {
             exchange.take_context(context);
@@ -437,6 +444,19 @@ impl Domain {
         };
         lock(&self.state).used &= !(1 << runner);
         exit
+    }
+
+    /// Has the runner that the calling processor was in before sleep, if it is another: the processors of the host are for
+    /// those that have something to do.
+    fn rest_last(self: &Arc<Self>, runner: usize) {
+        LAST.with_borrow_mut(|last| {
+            if let Some((domain, before)) = last
+                && !(Arc::ptr_eq(domain, self) && *before == runner)
+            {
+                domain.control.runner(*before).rest();
+            }
+            *last = Some((Arc::clone(self), runner));
+        });
     }
 
     /// Waits until the runner is out; false if its process has ended.

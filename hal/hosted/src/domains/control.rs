@@ -106,8 +106,14 @@ impl Exchange<'_> {
         self.half(window::TURN).load(Ordering::Acquire) == window::OF_KERNEL
     }
 
+    /// Says that the runner's next turn is not soon.
+    pub(super) fn rest(&self) {
+        self.half(window::REST).store(1, Ordering::Relaxed);
+    }
+
     /// Gives the domain its turn.
     pub(super) fn go(&self) {
+        self.half(window::REST).store(0, Ordering::Relaxed);
         self.half(window::TURN).swap(window::OF_DOMAIN, Ordering::SeqCst);
         if self.half(window::RUNNER_SLEEPS).load(Ordering::SeqCst) != 0 {
             wake(self.half(window::TURN));

@@ -43,6 +43,8 @@ pub(super) const RING_OFFSET: usize = 1024;
 pub(super) const TURN: usize = 0;
 pub(super) const RUNNER_SLEEPS: usize = 4;
 pub(super) const KERNEL_SLEEPS: usize = 8;
+/// Not 0 when it is not worth while to wait for a turn awake.
+pub(super) const REST: usize = 12;
 /// Address of the page in the domain.
 pub(super) const SELF: usize = 16;
 /// Why the runner came out: [`INTERRUPT`], [`CALL`] or [`SIGNAL`].
