@@ -49,7 +49,7 @@ pub(crate) const MAX_DOMAINS: usize = 1024;
 /// the next in a program that exchanges messages.
 const SPINS: u32 = 500;
 /// Looks for an acknowledgement before a sleep.
-const LOOKS: u32 = 20;
+const LOOKS: u32 = 50;
 /// A thread in a domain is interrupted after this long.
 const QUANTUM: Duration = Duration::from_millis(10);
 /// An interrupt that found the stub at work is repeated after this long.
@@ -377,6 +377,8 @@ impl Domain {
     /// Waits for the mapper; false if the process has ended.
     fn is_acknowledged(&self) -> bool {
         for look in 0.. {
+            // The mapper may be waiting for this processor.
+            std::thread::yield_now();
             let limit = if look < LOOKS { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) } else { None };
             let mut files = [&self.acknowledge, &self.process].map(|file| PollFd::new(file, PollFlags::IN));
             if poll(&mut files, limit.as_ref()).is_err() {

@@ -27,6 +27,8 @@ const FAULTS: [libc::c_int; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, lib
 
 /// Turns of a loop before a sleep: some microseconds, longer than most calls take.
 const SPINS: u32 = 400;
+/// Times that a runner gives way to others before a sleep, which costs a processor of the host its idling and waking.
+const YIELDS: u32 = 20;
 /// What becomes of a command that fails: the domain ends, or nothing.
 pub(super) const MUST_SUCCEED: u64 = 0;
 pub(super) const MAY_FAIL: u64 = 1;
@@ -54,11 +56,12 @@ global_asm!(
     "domain_stub:",
     "    xor r12d, r12d",
     "    lea rbx, [rip + domain_stub + {commands}]",
-    "1:  mov ecx, {spins}",
+    "1:  mov r15d, {yields}",
     "2:  cmp [rbx], r12d",
     "    jne 3f",
-    "    pause",
-    "    dec ecx",
+    "    mov eax, {sched_yield}",
+    "    syscall",
+    "    dec r15d",
     "    jnz 2b",
     "    mov eax, {futex}",
     "    mov rdi, rbx",
@@ -176,7 +179,15 @@ global_asm!(
     "    pause",
     "    dec ecx",
     "    jnz 13b",
-    "21: mov eax, 1",
+    "    jmp 22f",
+    "21: mov r12d, {yields}",
+    "23: mov eax, {sched_yield}",
+    "    syscall",
+    "    cmp dword ptr gs:[{turn}], 0",
+    "    jne 16f",
+    "    dec r12d",
+    "    jnz 23b",
+    "22: mov eax, 1",
     "    xchg gs:[{runner_sleeps}], eax",
     "14: cmp dword ptr gs:[{turn}], 0",
     "    jne 15f",
@@ -294,6 +305,8 @@ global_asm!(
     mask = const window::CONSTANTS - window::STUB + window::MASK,
     filter = const window::CONSTANTS - window::STUB + window::FILTER_PROGRAM,
     spins = const SPINS,
+    yields = const YIELDS,
+    sched_yield = const libc::SYS_sched_yield,
     ring = const window::RING,
     ring_offset = const window::RING_OFFSET,
     makes_runner = const MAKES_RUNNER,
@@ -415,11 +428,12 @@ fn filter() -> Vec<u8> {
     const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
     // Offsets in `struct seccomp_data`: number, architecture, low half of the second argument.
-    let program: [(u16, u8, u8, u32); 10] = [
+    let program: [(u16, u8, u8, u32); 11] = [
         (LOAD, 0, 0, 4),
-        (EQUAL, 0, 6, ARCHITECTURE),
+        (EQUAL, 0, 7, ARCHITECTURE),
         (LOAD, 0, 0, 0),
-        (EQUAL, 5, 0, libc::SYS_rt_sigreturn as u32),
+        (EQUAL, 6, 0, libc::SYS_rt_sigreturn as u32),
+        (EQUAL, 5, 0, libc::SYS_sched_yield as u32),
         (EQUAL, 0, 3, libc::SYS_futex as u32),
         (LOAD, 0, 0, 24),
         (EQUAL, 2, 0, libc::FUTEX_WAIT as u32),
