@@ -60,6 +60,7 @@ impl Zygote {
                 drop(ours);
                 die_with(machine);
                 prepare();
+                keep_large_memory();
                 Maker { window, shared: shared.as_fd(), files, line: &theirs }.serve();
                 host::exit_now(0)
             }
@@ -102,6 +103,25 @@ fn prepare() {
         libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0);
         libc::setrlimit(libc::RLIMIT_CORE, &none);
+    }
+}
+
+/// Keeps large memory, such as the system image, from the processes to come: to copy what maps it would take longer than
+/// all else of a fork. They use only what was made since, and this module's constants.
+fn keep_large_memory() {
+    const LARGE_BYTES: usize = 1 << 20;
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    for line in maps.lines() {
+        let mut words = line.split_whitespace();
+        let range = words.next().and_then(|range| range.split_once('-'));
+        let is_anonymous = words.nth(3) == Some("0") && words.next().is_none();
+        let bounds = range.map(|(start, end)| [start, end].map(|word| usize::from_str_radix(word, 16)));
+        if let (Some([Ok(start), Ok(end)]), true) = (bounds, is_anonymous)
+            && end - start >= LARGE_BYTES
+        {
+            // SAFETY: changes only what a fork copies; the processes to come use nothing of it.
+            unsafe { libc::madvise(ptr::with_exposed_provenance_mut(start), end - start, libc::MADV_DONTFORK) };
+        }
     }
 }
 
