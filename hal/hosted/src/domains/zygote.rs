@@ -1,7 +1,7 @@
 //! The process that makes the domains' processes: forked before the machine has threads and secrets, it creates for each
 //! domain a process that has nothing but the stub and the files of all memory, and starts the mapper in it.
 //!
-//! One process is always ready, so that a request costs a message. The machine sends one byte for each, and gets the
+//! The machine asks for more than it needs at once, so that some are always ready. It sends one byte for each, and gets the
 //! process's descriptor (pidfd), its control file, the counter of acknowledgements, and its number. Deliberately not
 //! here: the commands for the mapper.
 
@@ -16,6 +16,8 @@ use std::sync::Mutex;
 use super::window::{self, ACKNOWLEDGE_FILE, CONTROL_FILE, IMAGES_FILE, MEMORY_FILE, STACKS_FILE};
 use crate::host;
 
+/// Processes asked for before they are needed.
+const AHEAD: u32 = 4;
 /// Descriptors of an answer.
 const ANSWERED: usize = 3;
 /// Above all numbers of the files that a mapper keeps.
@@ -44,7 +46,14 @@ pub(super) struct Process {
 /// The machine's end of the connection to the zygote.
 #[derive(Debug)]
 pub(super) struct Zygote {
-    line: Mutex<UnixStream>,
+    line: Mutex<Line>,
+}
+
+/// The connection, and the requests without an answer.
+#[derive(Debug)]
+struct Line {
+    stream: UnixStream,
+    asked: u32,
 }
 
 impl Zygote {
@@ -64,15 +73,19 @@ impl Zygote {
                 Maker { window, shared: shared.as_fd(), files, line: &theirs }.serve();
                 host::exit_now(0)
             }
-            _ => Ok(Self { line: Mutex::new(ours) }),
+            _ => Ok(Self { line: Mutex::new(Line { stream: ours, asked: 0 }) }),
         }
     }
 
     /// Returns a new process.
     pub(super) fn create(&self) -> io::Result<Process> {
         let mut line = self.line.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        line.write_all(b"c")?;
-        let (number, descriptors) = receive(&line)?;
+        while line.asked <= AHEAD {
+            line.stream.write_all(b"c")?;
+            line.asked += 1;
+        }
+        let (number, descriptors) = receive(&line.stream)?;
+        line.asked -= 1;
         let [descriptor, control, acknowledge] = descriptors.ok_or_else(|| io::Error::from_raw_os_error(-number))?;
         Ok(Process { descriptor, control, acknowledge, number: number.unsigned_abs() })
     }
@@ -137,19 +150,11 @@ impl Maker<'_> {
     /// Answers requests until the machine ends.
     fn serve(&self) {
         let mut line = self.line;
-        let mut spare = None;
         let mut request = [0];
         while line.read_exact(&mut request).is_ok() {
-            let answer = match spare.take() {
-                Some(process) => Ok(process),
-                None => self.make(),
-            };
-            if send(line, &answer).is_err() {
+            if send(line, &self.make()).is_err() {
                 break;
             }
-            drop(answer);
-            // Without one, the next request is answered later, or with the reason.
-            spare = self.make().ok();
         }
     }
 

@@ -9,7 +9,7 @@ use sip::process::EpitaphKind;
 use sip::{Deadline, Status, log, thread};
 
 use crate::host_calls::calls_allowed;
-use crate::job::{attacker, channel, citizen, end_of, stop_running};
+use crate::job::{attacker, channel, citizen, end_of, stop, stop_running};
 use crate::{Outcome, Settings, Test, check, function};
 
 /// The attacker's instructions, by number.
@@ -110,9 +110,10 @@ fn host_calls(_: &Settings) -> Outcome {
     // Those of the x32 ABI, too.
     for number in HOST_CALLS.filter(|number| !LEFT.contains(number)).chain([1 << 30, 1 << 30 | 202, u64::MAX]) {
         let epitaph = attacker("domain-host-call").number(number).run()?;
-        // Linux itself ends whoever calls what only its probes may.
-        let is_told = epitaph.text.contains("made a system call of the host") || PROBES.contains(&number);
-        check!(epitaph.kind == EpitaphKind::Faulted && is_told, "system call {number}: {epitaph}");
+        let is_told = epitaph.text.contains("made a system call of the host");
+        // Filters do not see what Linux keeps for its probes, which does nothing for anybody else.
+        let is_ended = epitaph.kind == EpitaphKind::Faulted && is_told || PROBES.contains(&number);
+        check!(is_ended, "system call {number}: {epitaph}");
     }
     // Those with arguments that are none.
     for number in [SIGRETURN, FUTEX] {
@@ -150,8 +151,10 @@ fn stub(_: &Settings) -> Outcome {
         return Ok(());
     }
     for offset in OFFSETS.step_by(APART) {
-        // It may call the kernel, with any arguments, and end in any way.
-        attacker("domain-stub").number(offset).run()?;
+        // It may call the kernel, with any arguments, for ever, and end in any way.
+        let child = attacker("domain-stub").number(offset).start()?;
+        thread::sleep(Deadline::after_ms(20));
+        stop(&child).map_err(|why| format!("offset {offset}: {why}"))?;
     }
     Ok(())
 }

@@ -103,7 +103,7 @@ fn an_end_of_a_domains_process_ends_its_programs_and_nobody_else() {
     let mut live = Live::start(Machine::new().system(system.path()).command(None));
     live.ask("sleep 3s &");
     let programs = live.processes();
-    // The newest with more than the window in it: one without is kept ready for the next domain.
+    // The newest with more than the window in it: those without are ready for the next domains.
     let is_used = |process: &u32| {
         std::fs::read_to_string(format!("/proc/{process}/maps")).is_ok_and(|maps| maps.contains("singularity-images"))
     };
