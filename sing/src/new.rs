@@ -152,7 +152,7 @@ impl Kind {
             Kind::Service => format!("-c 'ask-{name} 3'"),
             Kind::Driver => format!("--machine qemu -c ask-{name}"),
             Kind::Webapp => "--parameter web-port=8080".into(),
-            Kind::Native | Kind::NativeRust => format!("--machine qemu -c '{name} drawer'"),
+            Kind::Native | Kind::NativeRust => format!("-c '{name} drawer'"),
         };
         format!("cargo sing run --system {name} {run}")
     }

@@ -198,13 +198,12 @@ fn programs_from_templates_build_pass_clippy_are_tested_and_run() {
 #[test]
 #[ignore = "takes minutes"]
 fn native_programs_from_templates_run_in_domains_of_their_own() {
-    test_needs::needs!(Qemu);
     let folder = tempfile::tempdir().expect("a folder");
     let copy = Copy::new(folder.path().join("copy"));
     for (language, name) in [("c", "tea-pot"), ("rust", "tea-spoon")] {
         copy.sing(&["new", "native", name, "--language", language]);
         let commands = format!("{name} drawer; {name}; sysinfo");
-        let run = copy.sing(&["run", "--machine", "microvm", "--system", name, "-c", &commands]);
+        let run = copy.sing(&["run", "--system", name, "-c", &commands]);
         assert!(run.text().contains("reward\nytiralugniS\n"), "{run}");
     }
 }
