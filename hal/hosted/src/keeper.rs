@@ -127,12 +127,12 @@ pub(crate) fn ask(question: &Question) -> Result<Records, Failure> {
     answer
 }
 
-/// Makes this process end with the keeper.
-fn die_with(keeper: libc::pid_t) {
+/// Makes this process end with its parent.
+pub(crate) fn die_with(parent: libc::pid_t) {
     // SAFETY: neither call touches memory.
     let is_orphan = unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        libc::getppid() != keeper
+        libc::getppid() != parent
     };
     if is_orphan {
         // It ended before the death signal was set.

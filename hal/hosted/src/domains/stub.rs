@@ -4,8 +4,8 @@
 //! Everything that the domain can write, it may write at any time. So the *mapper*, whose thread has no filter and has
 //! the files of all memory open, keeps everything in registers: it has no stack, reads nothing but the page of commands
 //! and the constants, which the domain cannot write, and does for each command one system call. A *runner* enters
-//! programs. It has no files and a filter that leaves it three calls: futex(2), to wait and to wake, sched_yield(2), and
-//! sigreturn(2). What
+//! programs. It has no files and a filter that leaves it four calls: futex(2), to wait and to wake, sched_yield(2),
+//! sigprocmask(2) and sigreturn(2); no signal comes before it has the filter. What
 //! it writes into its exchange page is a claim, as is the number of the gate in a call: code in the domain can write
 //! there too, or jump to any instruction here, and does itself no more than it could do without.
 //!
@@ -121,18 +121,20 @@ global_asm!(
     "    syscall",
     "    test rax, rax",
     "    jnz 9f",
+    "    mov eax, {seccomp}",
+    "    mov edi, 1",
+    "    xor esi, esi",
+    "    lea rdx, [rip + domain_stub + {filter}]",
+    "    syscall",
+    "    test rax, rax",
+    "    jnz 9f",
+    // Signals come from here on. Their frames are in memory that the domain can write, and so may their return be: no
+    // thread without a filter may take one.
     "    mov eax, {rt_sigprocmask}",
     "    mov edi, {set_mask}",
     "    lea rsi, [rip + domain_stub + {mask}]",
     "    xor edx, edx",
     "    mov r10d, 8",
-    "    syscall",
-    "    test rax, rax",
-    "    jnz 9f",
-    "    mov eax, {seccomp}",
-    "    mov edi, 1",
-    "    xor esi, esi",
-    "    lea rdx, [rip + domain_stub + {filter}]",
     "    syscall",
     "    test rax, rax",
     "    jz 12f",
@@ -423,17 +425,18 @@ pub(super) fn gate(window: usize, number: usize) -> usize {
     window + window::GATES + number.min(MAX_GATES - 1) * window::GATE_BYTES
 }
 
-/// Returns the filter of a runner: sigreturn, sched_yield, and futex to wait and to wake; anything else is trapped.
+/// Returns the filter of a runner: sigreturn, sigprocmask, sched_yield, and futex to wait and to wake; anything else is trapped.
 fn filter() -> Vec<u8> {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
     // Offsets in `struct seccomp_data`: number, architecture, low half of the second argument.
-    let program: [(u16, u8, u8, u32); 11] = [
+    let program: [(u16, u8, u8, u32); 12] = [
         (LOAD, 0, 0, 4),
-        (EQUAL, 0, 7, ARCHITECTURE),
+        (EQUAL, 0, 8, ARCHITECTURE),
         (LOAD, 0, 0, 0),
-        (EQUAL, 6, 0, libc::SYS_rt_sigreturn as u32),
+        (EQUAL, 7, 0, libc::SYS_rt_sigreturn as u32),
+        (EQUAL, 6, 0, libc::SYS_rt_sigprocmask as u32),
         (EQUAL, 5, 0, libc::SYS_sched_yield as u32),
         (EQUAL, 0, 3, libc::SYS_futex as u32),
         (LOAD, 0, 0, 24),
@@ -462,7 +465,22 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_leaves_three_calls() {
+    fn a_runner_takes_no_signal_before_it_has_its_filter() {
+        let stub = bytes(0x1000_0000)[window::STUB..window::CONSTANTS].to_vec();
+        // MOV EAX, number.
+        let place = |call: libc::c_long| {
+            let wanted = [&[0xb8][..], &(call as u32).to_le_bytes()].concat();
+            let mut places = stub.windows(5).enumerate().filter(|(_, bytes)| *bytes == wanted).map(|(place, _)| place);
+            (places.next().expect("one"), places.next())
+        };
+        let ((filter, None), (unmask, None)) = (place(libc::SYS_seccomp), place(libc::SYS_rt_sigprocmask)) else {
+            panic!("each call is made in one place");
+        };
+        assert!(filter < unmask);
+    }
+
+    #[test]
+    fn the_filter_leaves_four_calls() {
         let program = filter();
         let run = |architecture: u32, call: u32, second: u32| {
             let (mut at, mut value) = (0, 0);
@@ -486,7 +504,7 @@ mod tests {
             assert!(!run(ARCHITECTURE, libc::SYS_futex as u32, operation));
         }
         for call in (0..600).chain([0x4000_000f, 0x4000_00ca]) {
-            let left = [libc::SYS_rt_sigreturn, libc::SYS_sched_yield, libc::SYS_futex];
+            let left = [libc::SYS_rt_sigreturn, libc::SYS_rt_sigprocmask, libc::SYS_sched_yield, libc::SYS_futex];
             let is_one = left.contains(&i64::from(call));
             assert!(is_one || !run(ARCHITECTURE, call, 0), "{call}");
             assert!(!run(0x4000_0003, call, 0), "{call}");

@@ -15,6 +15,7 @@ use std::sync::Mutex;
 
 use super::window::{self, ACKNOWLEDGE_FILE, CONTROL_FILE, IMAGES_FILE, MEMORY_FILE, STACKS_FILE};
 use crate::host;
+use crate::keeper::die_with;
 
 /// Processes asked for before they are needed.
 const AHEAD: u32 = 4;
@@ -88,18 +89,6 @@ impl Zygote {
         line.asked -= 1;
         let [descriptor, control, acknowledge] = descriptors.ok_or_else(|| io::Error::from_raw_os_error(-number))?;
         Ok(Process { descriptor, control, acknowledge, number: number.unsigned_abs() })
-    }
-}
-
-/// Makes this process end with its parent.
-fn die_with(parent: libc::pid_t) {
-    // SAFETY: neither call touches memory.
-    let is_orphan = unsafe {
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-        libc::getppid() != parent
-    };
-    if is_orphan {
-        host::exit_now(1);
     }
 }
 

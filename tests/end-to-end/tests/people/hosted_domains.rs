@@ -34,18 +34,14 @@ fn programs_do_the_same_in_every_configuration() {
     }
 }
 
+fn for_each_process(kind: Domain) -> Apart {
+    Apart { name: "all".into(), kind, who: Vec::new(), categories: Vec::new(), each: true }
+}
+
 /// The default system, with each process in a domain of its own.
 fn apart() -> tempfile::NamedTempFile {
     let system = std::fs::read(system_image()).expect("the system image");
-    let image = reseal_system(&system, &|system| {
-        system.domains.push(Apart {
-            name: "all".into(),
-            kind: Domain::Ring3,
-            who: Vec::new(),
-            categories: Vec::new(),
-            each: true,
-        });
-    });
+    let image = reseal_system(&system, &|system| system.domains.push(for_each_process(Domain::Ring3)));
     let file = tempfile::NamedTempFile::new().expect("a temporary file");
     std::fs::write(file.path(), image).expect("it can be written");
     file
@@ -162,17 +158,9 @@ fn what_is_no_domain_of_the_hosted_machine_is_refused_in_one_sentence() {
     let path = path.to_str().expect("its name is UTF-8");
     by_tool(&["--system", path], "true").refused(&["`mine` has the hardware domain `apart` in ring 0"]);
     let system = std::fs::read(system_image()).expect("the system image");
-    let image = reseal_system(&system, &|system| {
-        system.domains.push(Apart {
-            name: "privileged".into(),
-            kind: Domain::Ring0,
-            who: Vec::new(),
-            categories: Vec::new(),
-            each: true,
-        });
-    });
+    let image = reseal_system(&system, &|system| system.domains.push(for_each_process(Domain::Ring0)));
     let path = folder.path().join("mine.system");
     std::fs::write(&path, image).expect("it can be written");
     let run = Machine::new().system(&path).run("true");
-    assert!(run.status == Some(1) && run.errors.contains("`privileged` is in ring 0"), "{run}");
+    assert!(run.status == Some(1) && run.errors.contains("`all` is in ring 0"), "{run}");
 }
