@@ -164,7 +164,9 @@ const _: () = assert!(
         && std::mem::offset_of!(DomainContext, registers) == FIRST_REGISTER * 8
 );
 
+/// Wakes all who wait for a word: code in the domain can wait for it too, and must not take the mapper's or a runner's
+/// turn to be woken.
 fn wake(word: &AtomicU32) {
     // SAFETY: FUTEX_WAKE reads no memory. The word is shared with another process, so it is no private futex.
-    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, 1) };
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), libc::FUTEX_WAKE, libc::c_int::MAX) };
 }

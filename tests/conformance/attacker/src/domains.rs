@@ -24,6 +24,7 @@ pub(crate) const ACTS: &[(&str, Act)] = &[
     ("domain-host-call", |number| host_call(number)),
     ("domain-wait-of-host", |_| wait_of_host()),
     ("domain-deaf", |_| deaf()),
+    ("domain-stolen-wakes", |_| steal_wakes()),
     ("domain-stub", |offset| into_stub(offset)),
     ("domain-no-way-out", |number| no_way_out(number)),
 ];
@@ -40,6 +41,7 @@ fn window() -> usize {
     entry_address(0)
 }
 const STUB: usize = 0x1000;
+const COMMANDS: usize = 0x3000;
 const RUNNER: usize = 0x4000;
 /// Offsets in the exchange page.
 const TURN: usize = 0;
@@ -510,6 +512,28 @@ fn wait_of_host() -> i32 {
     loop {
         raw_call(FUTEX, [word.as_ptr().expose_provenance() as u64, 0, 7, 0]);
     }
+}
+
+/// Waits for the word that wakes the mapper, on one thread, while another needs the mapper all the time.
+fn steal_wakes() -> i32 {
+    let commands = window() + COMMANDS;
+    let waiter = move || {
+        let word: *const u32 = core::ptr::with_exposed_provenance(commands);
+        for _ in 0..300 {
+            // SAFETY: the page may be read.
+            let now = unsafe { word.read_volatile() };
+            // A timeout of a millisecond, in case that nothing comes any more.
+            let limit = [0u64, 1_000_000];
+            raw_call(FUTEX, [commands as u64, 0, now.into(), limit.as_ptr().expose_provenance() as u64]);
+        }
+    };
+    let waiters = [(); 3].map(|()| sip::thread::spawn(waiter).expect("a thread"));
+    for _ in 0..1_000 {
+        let page = must("memory_allocate", &[1]);
+        must("memory_free", &[page]);
+    }
+    waiters.map(|waiter| waiter.join().expect("it ends"));
+    0
 }
 
 /// Blocks all signals, by a forged signal frame, and calls nobody any more.

@@ -84,6 +84,9 @@ pub(crate) fn tests(settings: &Settings) -> Vec<Test> {
         function("domain: more processes than domains", too_many),
         function("domain: no system call of the host but four", host_calls),
         function("domain: who cannot be interrupted ends", deaf),
+        function("domain: whoever waits where the mapper does takes no wake from it", |_| {
+            if is_hosted()? { attacker("domain-stolen-wakes").succeed() } else { Ok(()) }
+        }),
         function("domain: a jump into the stub harms nobody else", stub),
         function("domain: a broken way out harms nobody else", no_way_out),
         function("domain: a forged exit keeps nothing mapped", |_| blocks_that_change("domain-forged-exit")),
