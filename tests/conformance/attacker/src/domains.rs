@@ -532,7 +532,7 @@ fn steal_wakes() -> i32 {
         let page = must("memory_allocate", &[1]);
         must("memory_free", &[page]);
     }
-    waiters.map(|waiter| waiter.join().expect("it ends"));
+    waiters.into_iter().for_each(|waiter| waiter.join().expect("it ends"));
     0
 }
 
