@@ -20,7 +20,7 @@ use rustix::io::Errno;
 use crate::folder_node::LinkPolicy;
 use crate::folder_server::{self, Answered, FileOfFid, FolderAccess, MAX_MESSAGE_BYTES, Server};
 use crate::transfer::{self, Blocking, Memory};
-use crate::{entries, pool, socket_calls};
+use crate::{entries, pool};
 
 /// Offset of the content in ReadDone.
 const CONTENT_AT: usize = HEADER_BYTES + size_of::<u32>();
@@ -82,7 +82,6 @@ impl Folder {
         let (access, links) = (specification.access, specification.links);
         let served = handle.try_clone().map_err(fail)?.into();
         let server = Server::new(served, access, links).map_err(|error| fail(error.into()))?;
-        socket_calls::raise_file_limit();
         Ok(Self { name: specification.name.clone(), access, links, handle: handle.into(), server: Arc::new(server) })
     }
 

@@ -29,7 +29,9 @@ use crate::simulated::{self, Simulated};
 use crate::sockets::Sockets;
 use crate::tap::{Tap, TapSpecification};
 use crate::transfer::Memory;
-use crate::{StartError, debug_output, host, host_text, output, power_button, random, service, signal, terminal};
+use crate::{
+    StartError, debug_output, host, host_text, output, power_button, random, service, signal, socket_calls, terminal,
+};
 
 /// The console is always the first device.
 const CONSOLE: usize = 0;
@@ -90,6 +92,8 @@ impl Hosted {
     pub fn start(configuration: &Configuration) -> Result<Started, StartError> {
         let clock = Clock::start();
         let processors = processor_count(configuration.processors)?;
+        // A confined process may not.
+        socket_calls::raise_file_limit();
         let mut notices = Vec::new();
         let mut disks = Vec::new();
         for (number, specification) in configuration.disks.iter().enumerate() {

@@ -186,7 +186,6 @@ impl Table {
 
     fn watcher(&mut self) -> Result<Arc<OwnedFd>, Failure> {
         if self.watcher.is_none() {
-            calls::raise_file_limit();
             self.watcher = Some(Arc::new(calls::watcher().map_err(|error| failure(&error))?));
         }
         self.watcher.clone().ok_or(Failure::Other)

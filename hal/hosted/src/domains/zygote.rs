@@ -22,7 +22,7 @@ const AHEAD: u32 = 4;
 /// Descriptors of an answer.
 const ANSWERED: usize = 3;
 /// Above all numbers of the files that a mapper keeps.
-const HIGH: RawFd = 200;
+const HIGH: RawFd = 16;
 const RSEQ_SIGNATURE: u32 = 0x5305_3053;
 const RSEQ_UNREGISTER: u32 = 1;
 

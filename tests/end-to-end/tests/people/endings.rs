@@ -161,3 +161,11 @@ fn errors_that_nobody_reads_stop_nothing() {
     assert!(whole > 200, "{whole} lines:\n{errors}");
     child.wait().expect("the child ends");
 }
+
+#[test]
+fn a_low_limit_of_open_files_that_may_be_raised_is_raised_without_a_word() {
+    let machine = Machine::new().command(Some("hello; sysinfo"));
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -Sn 300 && exec \"$0\" \"$@\""]).arg(machine.get_program()).args(machine.get_args());
+    assert!(finish(limited, "hello", Duration::from_secs(60)).succeeded().contains("Hello, world!"));
+}
