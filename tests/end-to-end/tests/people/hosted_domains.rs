@@ -65,12 +65,18 @@ fn a_domain_is_a_process_with_two_threads_and_nothing_of_the_host_and_ends_with_
     let mut live = Live::start(Machine::new().system(system.path()).command(None));
     assert!(live.ask("hello").contains("Hello, world!"));
     let count = live.counters()["hardware domains"];
+    // Until the process of `sysinfo` has ended, and those that are made ahead are made.
+    std::thread::sleep(Duration::from_secs(1));
     let all = descendants(live.process());
     let threads = |process: &u32| std::fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count);
     let confined = all.iter().filter(|process| {
         // Runners have a filter; the mapper has the files of memory, and is nobody's to reach.
-        let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("its threads");
-        let texts = tasks.flatten().map(|task| std::fs::read_to_string(task.path().join("status")).unwrap_or_default());
+        let tasks = std::fs::read_dir(format!("/proc/{process}/task"));
+        let texts = tasks
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|task| std::fs::read_to_string(task.path().join("status")).unwrap_or_default());
         let filters: Vec<bool> = texts.map(|text| text.contains("Seccomp:\t2")).collect();
         filters.len() > 1 && filters.iter().filter(|filtered| !**filtered).count() == 1
     });
