@@ -61,6 +61,9 @@ const MXCSR: [u8; 4] = 0x1f80u32.to_le_bytes();
 const FCW: [u8; 2] = 0x037fu16.to_le_bytes();
 
 impl DomainContext {
+    /// Flags that a thread in a domain has for itself: carry, parity, auxiliary carry, zero, sign, direction, overflow,
+    /// alignment check, identification.
+    pub const OWN_FLAGS: u64 = 0x0024_0cd5;
     /// Number of RAX in [`registers`](Self::registers).
     pub const RAX: usize = 0;
     /// Number of RDX.

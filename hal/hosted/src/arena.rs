@@ -16,6 +16,7 @@ use hal_api::{Arena, Layout};
 
 use crate::StartError;
 use crate::domains::ArenaFiles;
+use crate::image;
 
 /// Pages are 4 KiB on every x86-64 Linux.
 pub(crate) const HOST_PAGE_BYTES: usize = 4096;
@@ -70,13 +71,17 @@ impl Reservation {
 
     /// The same with data arenas that are files, for a machine with domains.
     pub(crate) fn new_shared(memory_bytes: Option<usize>) -> Result<(Self, ArenaFiles), StartError> {
-        let probed = ArenaFiles::create(HOST_PAGE_BYTES, 0).map_err(StartError::Domains)?;
+        let file = |name, bytes| image::sized_file(name, bytes).map(OwnedFd::from).map_err(StartError::Domains);
+        let probed = file(c"singularity-guard", HOST_PAGE_BYTES)?;
         // Hosts before Linux 6.15 have light guards for anonymous memory alone.
-        let guards = probe_guards_of(libc::MAP_SHARED, probed.memory().as_raw_fd());
+        let guards = probe_guards_of(libc::MAP_SHARED, probed.as_raw_fd());
         let mut reservation = Self::with_guards(memory_bytes, guards)?;
         let Layout { memory, stacks, .. } = reservation.layout;
-        let files = ArenaFiles::create(memory.bytes, stacks.bytes).map_err(StartError::Domains)?;
-        share(memory, files.memory()).and_then(|()| share(stacks, files.stacks())).map_err(StartError::Domains)?;
+        let files = ArenaFiles {
+            memory: file(c"singularity-memory", memory.bytes)?,
+            stacks: file(c"singularity-stacks", stacks.bytes)?,
+        };
+        share(memory, &files.memory).and_then(|()| share(stacks, &files.stacks)).map_err(StartError::Domains)?;
         reservation.is_shared = true;
         Ok((reservation, files))
     }

@@ -1,8 +1,7 @@
 //! Hardware protection domains: each is a process of the host that has nothing but the memory mapped into it.
 //!
-//! Key type: [`Domains`]. A domain's process runs three kinds of threads' code: the *mapper*, which does what the kernel
-//! commands; *runners*, on which the domain's programs run, one for each processor that is in the domain at once; and
-//! nothing else. The kernel's memory, image and stack arenas are files then, of which the mapper maps parts at the
+//! Key type: [`Domains`]. A domain's process has two kinds of threads: the *mapper*, which does what the kernel commands;
+//! and *runners*, on which the domain's programs run, one for each processor that is in the domain at once. The kernel's memory, image and stack arenas are files then, of which the mapper maps parts at the
 //! addresses that they have in the kernel. A thread enters by giving a runner its turn and waits, first spinning, then
 //! asleep; it comes out by a call, a fault or the signal that interrupts it. Neighbours: `stub` has the code, `zygote`
 //! makes the processes, `control` is what both sides write.
@@ -39,8 +38,8 @@ use self::control::{Command, Control, Exchange};
 use self::window::{IMAGES_FILE, MEMORY_FILE, STACKS_FILE};
 use self::zygote::{MemoryFiles, Zygote};
 use crate::arena::{self, HOST_PAGE_BYTES, range_within};
-use crate::image::Images;
-use crate::{entries, processor};
+use crate::image::{self, Images};
+use crate::{entries, processor, signal};
 
 /// Maximum domains: what the hosts' usual limits of open files and processes allow.
 pub(crate) const MAX_DOMAINS: usize = 1024;
@@ -63,9 +62,6 @@ const FIRST_COMMANDS: usize = 11;
 const BATCH: usize = window::RING - FIRST_COMMANDS - 1;
 /// End of what a process can map.
 const TASK_END: u64 = 0x7fff_ffff_f000;
-/// Flags that a program has for itself: carry, parity, auxiliary carry, zero, sign, direction, overflow, alignment check,
-/// identification.
-const OWN_FLAGS: u64 = 0x0024_0cd5;
 /// A runner is a thread with the mapper's memory and signal handlers, and without its files.
 const OF_A_RUNNER: libc::c_int = libc::CLONE_VM
     | libc::CLONE_FS
@@ -73,8 +69,6 @@ const OF_A_RUNNER: libc::c_int = libc::CLONE_VM
     | libc::CLONE_THREAD
     | libc::CLONE_SYSVSEM
     | libc::CLONE_PARENT_SETTID;
-/// Length of SYSCALL.
-const SYSCALL_BYTES: usize = 2;
 
 /// The domains of the machine.
 #[derive(Debug)]
@@ -115,26 +109,8 @@ struct State {
 /// The arenas' files, for a machine with domains.
 #[derive(Debug)]
 pub(crate) struct ArenaFiles {
-    memory: OwnedFd,
-    stacks: OwnedFd,
-}
-
-impl ArenaFiles {
-    /// Creates the files.
-    pub(crate) fn create(memory: usize, stacks: usize) -> io::Result<Self> {
-        Ok(Self {
-            memory: zygote::memory_file(c"singularity-memory", memory)?,
-            stacks: zygote::memory_file(c"singularity-stacks", stacks)?,
-        })
-    }
-
-    pub(crate) fn memory(&self) -> &OwnedFd {
-        &self.memory
-    }
-
-    pub(crate) fn stacks(&self) -> &OwnedFd {
-        &self.stacks
-    }
+    pub(crate) memory: OwnedFd,
+    pub(crate) stacks: OwnedFd,
 }
 
 thread_local! {
@@ -153,15 +129,15 @@ impl Domains {
     /// What the host refuses.
     pub(crate) fn start(layout: Layout, arenas: ArenaFiles) -> io::Result<Self> {
         let window = arena::reserve_window(window::BYTES)?;
-        let images = zygote::memory_file(c"singularity-images", layout.images.bytes)?;
-        let shared = zygote::memory_file(c"singularity-stub", window::SHARED_BYTES)?;
-        File::from(shared.try_clone()?).write_all(&stub::bytes(window))?;
-        let files = MemoryFiles { memory: arenas.memory, stacks: arenas.stacks, images: images.try_clone()? };
+        let images = image::sized_file(c"singularity-images", layout.images.bytes)?;
+        let mut shared = image::memory_file(c"singularity-stub")?;
+        shared.write_all(&stub::bytes(window))?;
+        let files = MemoryFiles { arenas, images: images.try_clone()?.into() };
         let domains = Self {
             window,
             layout,
-            zygote: Zygote::start(window, &shared, &files)?,
-            images: images.into(),
+            zygote: Zygote::start(window, shared.as_fd(), &files)?,
+            images,
             written: Mutex::default(),
             list: (0..MAX_DOMAINS).map(|_| Mutex::default()).collect(),
             count: AtomicUsize::new(0),
@@ -434,8 +410,8 @@ impl Domain {
     fn enter(self: &Arc<Self>, context: &mut DomainContext) -> DomainExit {
         let Some(runner) = self.take_runner() else { return DomainExit::Fault(ended(context)) };
         let exchange = self.control.runner(runner);
-        context.flags &= OWN_FLAGS;
-        processor::forget_knock();
+        context.flags &= DomainContext::OWN_FLAGS;
+        processor::forget_interrupts();
         exchange.put_context(context);
         self.rest_last(runner);
         exchange.go();
@@ -468,7 +444,7 @@ impl Domain {
             if exchange.is_out() {
                 return true;
             }
-            if processor::is_knocked() {
+            if processor::was_interrupted() {
                 break;
             }
             std::hint::spin_loop();
@@ -480,7 +456,7 @@ impl Domain {
             }
             let is_over = match interrupts {
                 // A signal that came before the sleep would not end it.
-                0 => !processor::is_knocked() && exchange.sleep(QUANTUM),
+                0 => !processor::was_interrupted() && exchange.sleep(QUANTUM),
                 _ => exchange.sleep(AGAIN),
             };
             if exchange.is_out() {
@@ -496,7 +472,7 @@ impl Domain {
             {
                 (entries.tick)(true);
             }
-            if is_over || processor::is_knocked() {
+            if is_over || processor::was_interrupted() {
                 self.interrupt(exchange);
                 interrupts += 1;
             }
@@ -572,27 +548,28 @@ fn exit_of(exchange: &Exchange<'_>, context: &DomainContext) -> DomainExit {
     }
 }
 
-/// Vectors of the processor.
-const PROTECTION: u64 = 13;
-const PAGE_FAULT: u64 = 14;
+/// Vector of a page fault.
+const TRAP_PAGE: i64 = 14;
 /// `si_code`: nothing is mapped there.
 const SEGV_MAPERR: u64 = 1;
 
 fn fault_of(exchange: &Exchange<'_>, context: &DomainContext) -> DomainExit {
     let (instruction, stack) = (context.instruction as usize, context.stack());
     let fault = |kind, instruction, address| Fault { kind, instruction, address, stack };
-    let signal = libc::c_int::try_from(exchange.word(window::SIGNAL_NUMBER)).unwrap_or(0);
-    match (signal, exchange.word(window::VECTOR)) {
-        (libc::SIGSEGV, PAGE_FAULT) if exchange.word(window::CODE) == SEGV_MAPERR => {
+    let number = libc::c_int::try_from(exchange.word(window::SIGNAL_NUMBER)).unwrap_or(0);
+    match (number, exchange.word(window::VECTOR) as i64) {
+        (libc::SIGSEGV, TRAP_PAGE) if exchange.word(window::CODE) == SEGV_MAPERR => {
             DomainExit::Missing(fault(FaultKind::Memory, instruction, exchange.word(window::ADDRESS) as usize))
         }
         // A privileged instruction, or an address that is none.
-        (libc::SIGSEGV, PROTECTION) | (libc::SIGILL, _) => {
+        (libc::SIGSEGV, signal::TRAP_PROTECTION) | (libc::SIGILL, _) => {
             DomainExit::Fault(fault(FaultKind::Instruction, instruction, 0))
         }
         (libc::SIGFPE, _) => DomainExit::Fault(fault(FaultKind::Arithmetic, instruction, 0)),
         (libc::SIGTRAP, _) => DomainExit::Fault(fault(FaultKind::Trap, instruction, 0)),
-        (libc::SIGSYS, _) => DomainExit::Fault(fault(FaultKind::HostCall, instruction.wrapping_sub(SYSCALL_BYTES), 0)),
+        (libc::SIGSYS, _) => {
+            DomainExit::Fault(fault(FaultKind::HostCall, instruction.wrapping_sub(signal::SYSCALL_BYTES), 0))
+        }
         _ => DomainExit::Fault(fault(FaultKind::Memory, instruction, exchange.word(window::ADDRESS) as usize)),
     }
 }

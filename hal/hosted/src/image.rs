@@ -5,6 +5,7 @@
 //! checked and relocated it.
 
 use std::collections::BTreeMap;
+use std::ffi::CStr;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd};
@@ -84,7 +85,7 @@ fn claim(taken: &mut BTreeMap<usize, usize>, arena: Arena, segment: &Segment<'_>
 /// Creates a memfd that holds the segments one after another, each padded to whole pages, and that can
 /// never be written, resized or unsealed again.
 fn sealed_file(segments: &[Segment<'_>]) -> io::Result<File> {
-    let mut file = memory_file()?;
+    let mut file = memory_file(c"singularity-image")?;
     for segment in segments {
         file.write_all(segment.bytes)?;
         let padding = padded_bytes(segment) - segment.bytes.len();
@@ -97,12 +98,20 @@ fn sealed_file(segments: &[Segment<'_>]) -> io::Result<File> {
     Ok(file)
 }
 
-fn memory_file() -> io::Result<File> {
+/// Creates a memory file of this size.
+pub(crate) fn sized_file(name: &CStr, bytes: usize) -> io::Result<File> {
+    let file = memory_file(name)?;
+    file.set_len(bytes as u64)?;
+    Ok(file)
+}
+
+/// Creates an empty memory file, of which executable mappings can be made.
+pub(crate) fn memory_file(name: &CStr) -> io::Result<File> {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
     // Hosts before Linux 6.3 do not support MFD_EXEC; later ones may require it.
     for flags in [flags | MFD_EXEC, flags] {
-        // SAFETY: the name is a C string that lives for the program's life.
-        let descriptor = unsafe { libc::memfd_create(c"singularity-image".as_ptr(), flags) };
+        // SAFETY: the name is a C string.
+        let descriptor = unsafe { libc::memfd_create(name.as_ptr(), flags) };
         if descriptor >= 0 {
             // SAFETY: the descriptor is new and has no other owner.
             return Ok(unsafe { File::from_raw_fd(descriptor) });

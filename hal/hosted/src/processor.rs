@@ -36,8 +36,8 @@ thread_local! {
     /// Whether this host thread is a processor, so that its GS base is the kernel's. It has no
     /// destructor and a constant initializer, so a signal handler may read it.
     static IS_PROCESSOR: Cell<bool> = const { Cell::new(false) };
-    /// Whether a tick or an interrupt came since [`forget_knock`]. Readable in handlers, too.
-    static IS_KNOCKED: Cell<bool> = const { Cell::new(false) };
+    /// Whether a tick or an interrupt came since [`forget_interrupts`]. Readable in handlers, too.
+    static IS_INTERRUPTED: Cell<bool> = const { Cell::new(false) };
     /// The futex word of the processor that this host thread is, else null. Readable in handlers, too.
     static CURRENT_WORD: Cell<*const AtomicU32> = const { Cell::new(ptr::null()) };
 }
@@ -48,18 +48,18 @@ pub(crate) fn is_current_thread() -> bool {
 }
 
 /// Notes an interrupt of the calling processor. Async-signal-safe.
-pub(crate) fn knock() {
-    IS_KNOCKED.set(true);
+pub(crate) fn note_interrupt() {
+    IS_INTERRUPTED.set(true);
 }
 
 /// Whether there was an interrupt of the calling processor.
-pub(crate) fn is_knocked() -> bool {
-    IS_KNOCKED.get()
+pub(crate) fn was_interrupted() -> bool {
+    IS_INTERRUPTED.get()
 }
 
 /// Forgets interrupts of the calling processor until now.
-pub(crate) fn forget_knock() {
-    IS_KNOCKED.set(false);
+pub(crate) fn forget_interrupts() {
+    IS_INTERRUPTED.set(false);
 }
 
 /// One processor; on a cache line of its own, because others write to `word`.

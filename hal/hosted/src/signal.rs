@@ -36,10 +36,10 @@ const ROOM_BYTES: usize = STACK_RESERVE_BYTES / 2;
 const FLAGS_CLEARED: i64 = 1 << 10 | 1 << 8 | 1 << 18 | 1 << 14;
 
 /// Length of the instruction `syscall`.
-const SYSCALL_BYTES: usize = 2;
+pub(crate) const SYSCALL_BYTES: usize = 2;
 
 /// Vector of a general protection fault.
-const TRAP_PROTECTION: i64 = 13;
+pub(crate) const TRAP_PROTECTION: i64 = 13;
 
 type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
@@ -96,7 +96,7 @@ extern "C" fn on_tick(signal: libc::c_int, _information: *mut libc::siginfo_t, c
     if simulated::interrupt(entries) | power_button::interrupt(entries) {
         Processors::wake_current();
     }
-    processor::knock();
+    processor::note_interrupt();
     let reschedule = (entries.tick)(signal == TIMER);
     // SAFETY: the host passes a ucontext that lives, with no other reference to it, until the handler returns.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };

@@ -42,9 +42,6 @@ const KERNEL_GS_BASE: u32 = 0xc000_0102;
 const SYSENTER_CS: u32 = 0x174;
 const EFER_SYSCALL: u64 = 1;
 
-/// Flags that a thread in a domain has for itself: carry, parity, auxiliary carry, zero, sign, direction, overflow,
-/// alignment check, identification.
-const OWN_FLAGS: u64 = 0x0024_0cd5;
 /// Flags that it always has: interrupts, and bit 1.
 const FIXED_FLAGS: u64 = 0x202;
 /// Flags that SYSCALL clears: trap, interrupt, direction, I/O privilege, nested task, resume, alignment check,
@@ -296,7 +293,7 @@ pub(crate) fn enter(domain: DomainId, context: &mut DomainContext) -> DomainExit
     if context.instruction >= USER_END {
         return DomainExit::Fault(no_address(context));
     }
-    context.flags = context.flags & OWN_FLAGS | FIXED_FLAGS;
+    context.flags = context.flags & DomainContext::OWN_FLAGS | FIXED_FLAGS;
     let mut exit = MaybeUninit::<Exit>::uninit();
     interrupts::disable();
     let (number, area) = processors::own_number_and_area();
@@ -378,7 +375,7 @@ mod tests {
 
     #[test]
     fn a_domain_sets_no_flag_that_is_not_its_own() {
-        let all = OWN_FLAGS | FIXED_FLAGS;
+        let all = DomainContext::OWN_FLAGS | FIXED_FLAGS;
         for (flag, bit) in [("TF", 8), ("NT", 14), ("RF", 16), ("VM", 17), ("VIF", 19), ("VIP", 20), ("IOPL", 12)] {
             assert_eq!(all >> bit & 1, 0, "{flag}");
         }

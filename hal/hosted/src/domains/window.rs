@@ -71,7 +71,7 @@ pub(super) const INTERRUPT: u64 = 0;
 pub(super) const CALL: u64 = 1;
 pub(super) const SIGNAL: u64 = 2;
 
-/// Offsets among the constants: `struct sock_fprog` and its filter, `struct sigaction`, two signal sets, the value that
+/// Offsets among the constants: `struct sock_fprog` and its filter, `struct sigaction`, a signal set, the value that
 /// acknowledges, and a `stack_t` for each runner.
 pub(super) const FILTER_PROGRAM: usize = 0;
 pub(super) const FILTER: usize = 16;

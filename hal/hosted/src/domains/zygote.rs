@@ -5,7 +5,6 @@
 //! process's descriptor (pidfd), its control file, the counter of acknowledgements, and its number. Deliberately not
 //! here: the commands for the mapper.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -14,8 +13,9 @@ use std::ptr;
 use std::sync::Mutex;
 
 use super::window::{self, ACKNOWLEDGE_FILE, CONTROL_FILE, IMAGES_FILE, MEMORY_FILE, STACKS_FILE};
-use crate::host;
+use crate::domains::ArenaFiles;
 use crate::keeper::die_with;
+use crate::{host, image};
 
 /// Processes asked for before they are needed.
 const AHEAD: u32 = 4;
@@ -29,8 +29,7 @@ const RSEQ_UNREGISTER: u32 = 1;
 /// The files of memory that all mappers have open.
 #[derive(Debug)]
 pub(super) struct MemoryFiles {
-    pub(super) memory: OwnedFd,
-    pub(super) stacks: OwnedFd,
+    pub(super) arenas: ArenaFiles,
     pub(super) images: OwnedFd,
 }
 
@@ -59,7 +58,7 @@ struct Line {
 
 impl Zygote {
     /// Forks the zygote. The process has one thread.
-    pub(super) fn start(window: usize, shared: &OwnedFd, files: &MemoryFiles) -> io::Result<Self> {
+    pub(super) fn start(window: usize, shared: BorrowedFd<'_>, files: &MemoryFiles) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         // SAFETY: takes no arguments.
         let machine = unsafe { libc::getpid() };
@@ -71,7 +70,7 @@ impl Zygote {
                 die_with(machine);
                 prepare();
                 keep_large_memory();
-                Maker { window, shared: shared.as_fd(), files, line: &theirs }.serve();
+                Maker { window, shared, files, line: &theirs }.serve();
                 host::exit_now(0)
             }
             _ => Ok(Self { line: Mutex::new(Line { stream: ours, asked: 0 }) }),
@@ -149,7 +148,7 @@ impl Maker<'_> {
 
     /// Makes a process.
     fn make(&self) -> io::Result<Process> {
-        let control = memory_file(c"singularity-domain", window::CONTROL_BYTES)?;
+        let control: OwnedFd = image::sized_file(c"singularity-domain", window::CONTROL_BYTES)?.into();
         super::prepare(control.as_fd(), self.window)?;
         // SAFETY: touches no memory; the descriptor is new.
         let acknowledge = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) };
@@ -183,8 +182,8 @@ impl Maker<'_> {
     fn become_mapper(&self, control: RawFd, acknowledge: RawFd) -> ! {
         let files = [
             (control, CONTROL_FILE),
-            (self.files.memory.as_raw_fd(), MEMORY_FILE),
-            (self.files.stacks.as_raw_fd(), STACKS_FILE),
+            (self.files.arenas.memory.as_raw_fd(), MEMORY_FILE),
+            (self.files.arenas.stacks.as_raw_fd(), STACKS_FILE),
             (self.files.images.as_raw_fd(), IMAGES_FILE),
             (acknowledge, ACKNOWLEDGE_FILE),
         ];
@@ -271,23 +270,6 @@ fn is_unregistered() -> bool {
         0 => call(RSEQ_UNREGISTER) == 0,
         _ => io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS),
     }
-}
-
-/// Creates a memory file of this size.
-pub(super) fn memory_file(name: &std::ffi::CStr, bytes: usize) -> io::Result<OwnedFd> {
-    const MFD_EXEC: libc::c_uint = 0x10;
-    // Hosts before Linux 6.3 do not support MFD_EXEC; later ones may require it.
-    for flags in [libc::MFD_CLOEXEC | MFD_EXEC, libc::MFD_CLOEXEC] {
-        // SAFETY: the name is a C string.
-        let descriptor = unsafe { libc::memfd_create(name.as_ptr(), flags) };
-        if descriptor >= 0 {
-            // SAFETY: the descriptor is new and has no other owner.
-            let file = unsafe { File::from_raw_fd(descriptor) };
-            file.set_len(bytes as u64)?;
-            return Ok(file.into());
-        }
-    }
-    Err(io::Error::last_os_error())
 }
 
 /// Room for the control message with an answer's descriptors.

@@ -9,7 +9,7 @@ use sing::repository::{Repository, write_whole};
 use sing::systems::{self, Platform};
 use std::process::Command;
 
-use super::rows::{ROWS, WEB_FILES};
+use super::rows::ROWS;
 use crate::bench::table::{Figures, grouped};
 use crate::bench::{LIMIT, measure_linux, printed_figures};
 use crate::command_line::BenchArguments;
@@ -69,7 +69,7 @@ struct Measured {
 impl Measured {
     fn missing(&self) -> Vec<String> {
         let missing = |(configuration, figures): (Configuration, &Figures)| {
-            let rows = ROWS.iter().filter(|row| row.name != WEB_FILES && !figures.contains_key(row.name));
+            let rows = ROWS.iter().filter(|row| !figures.contains_key(row.name));
             rows.map(|row| format!("{} in {}", row.name, configuration.word())).collect::<Vec<_>>()
         };
         CONFIGURATIONS.into_iter().zip(&self.here).flat_map(missing).collect()
