@@ -90,7 +90,7 @@ fn sizes(measured: &Measured) -> String {
     // Without paging the same instructions run, so that one line would cover the other.
     all[0].dashes = "2 6";
     all.swap(0, 1);
-    all.push(Series { name: "Linux, sockets", colour: LINUX_COLOUR, dashes: "6 4", points: points(&measured.linux) });
+    all.push(Series { name: "Linux", colour: LINUX_COLOUR, dashes: "6 4", points: points(&measured.linux) });
     let values = || all.iter().flat_map(|series| &series.points).map(|point| point.1);
     let (least, most) = (values().fold(f64::MAX, f64::min).max(1.0), values().fold(1.0, f64::max));
     let (first, last) = (least.min(most).log10().floor() as i32, most.log10().ceil() as i32);
@@ -104,7 +104,13 @@ fn sizes(measured: &Measured) -> String {
         ticks: SIZES.map(|(_, bytes, label)| (f64::from(bytes), label.to_string())).into(),
         logarithmic: true,
     };
-    chart::draw("A round trip between two programs, by the size of its block", &x, &y, &all, &Mark::Lines)
+    chart::draw(
+        "A round trip between two programs, by the size of its block; on Linux over sockets",
+        &x,
+        &y,
+        &all,
+        &Mark::Lines,
+    )
 }
 
 #[cfg(test)]
