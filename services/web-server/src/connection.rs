@@ -62,7 +62,9 @@ pub(crate) async fn serve(
     let mut input = Input::default();
     let mut is_first = true;
     loop {
-        let (noted, manner, outcome) = match next_head(&server, &mut wire, &mut input, &address, is_first).await {
+        let head = next_head(&server, &mut wire, &mut input, &address, is_first).await;
+        let _pending = server.ending.enter();
+        let (noted, manner, outcome) = match head {
             Ok(Head::Whole(plan)) => {
                 let manner = manner(&server, &plan);
                 let noted = plan.noted.clone();
@@ -88,7 +90,7 @@ pub(crate) async fn serve(
                 if let HeadPlace::Input(head_bytes) = place {
                     input.consume(head_bytes);
                 }
-                if !sent.goes_on || !manner.keep_alive {
+                if !sent.goes_on || !manner.keep_alive || server.ending.has_begun() {
                     linger(&mut wire, &mut input).await;
                     break;
                 }
@@ -104,8 +106,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// Returns the options for the response. The connection closes after it if unwanted content would have to be read, or
-/// the client waits for 100 Continue.
+/// Returns the options for the response. The connection closes after it if unwanted content would have to be read,
+/// the client waits for 100 Continue, or the server is shutting down.
 fn manner(server: &Server, plan: &Plan) -> Manner {
     let is_short = match plan.framing {
         Framing::None => true,
@@ -115,7 +117,7 @@ fn manner(server: &Server, plan: &Plan) -> Manner {
     let is_read = matches!(plan.action, Action::Application(..));
     Manner {
         is_head: plan.is_head,
-        keep_alive: plan.keep_alive && (is_short || is_read) && !server.is_crowded(),
+        keep_alive: plan.keep_alive && (is_short || is_read) && !server.is_crowded() && !server.ending.has_begun(),
         minor_version: plan.minor_version,
     }
 }

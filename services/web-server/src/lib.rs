@@ -157,9 +157,10 @@ pub fn main(startup: Startup) -> i32 {
                 server.ending.begin();
             });
         };
-        executor::spawn(listener::run(server, address, ready));
-        // Write the rest of the log before exiting.
-        log.await;
+        executor::spawn(listener::run(server.clone(), address, ready));
+        let open = log.await;
+        server.ending.drained().await;
+        log::write_rest(&server, open).await;
     });
     match served {
         Ok(()) => 0,

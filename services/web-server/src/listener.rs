@@ -19,14 +19,13 @@ const QUICK_TRIES: u32 = 50;
 
 type Listener = tcp_listener::Imp<tcp_listener::states::Ready>;
 
-/// Accepts connections for the life of the process. When the network stack ends, listens again on its successor.
-/// Calls `ready` when the first listen succeeds.
+/// Accepts connections until shutdown begins. When the network stack ends, listens again on its successor. Calls `ready` when the first listen succeeds.
 pub(crate) async fn run(server: Rc<Server>, address: SocketAddress, ready: impl FnOnce()) {
     let mut pause_ms = FIRST_PAUSE_MS;
     let mut tries = 0;
     let mut reported = None;
     let mut ready = Some(ready);
-    loop {
+    while !server.ending.has_begun() {
         match listen(&server, address).await {
             // Keep the stack's channel open: closing it may close the listener.
             Ok((_stack, listener, local)) => {
@@ -72,11 +71,13 @@ async fn listen(
     }
 }
 
-/// Accepts connections until the listener ends.
+/// Accepts connections until the listener ends or shutdown begins.
 async fn accept(server: &Rc<Server>, mut listener: Listener) {
     loop {
         server.has_room().await;
         listener = match listener.accept().receive_async().await {
+            // Dropping both refuses this connection and closes the port.
+            tcp_listener::ImpReadyAfterAccept::Accepted { .. } if server.ending.has_begun() => return,
             tcp_listener::ImpReadyAfterAccept::Accepted { connection, remote, next, .. } => {
                 let server = server.clone();
                 let guard = server.clone().enter();

@@ -106,12 +106,12 @@ impl AccessLog {
     }
 }
 
-/// Writes buffered lines periodically until the server ends, and then the rest.
-pub(crate) async fn write_regularly(server: Rc<Server>) {
+/// Writes buffered lines periodically until shutdown begins. Returns the file if it is open.
+pub(crate) async fn write_regularly(server: Rc<Server>) -> Option<FileChannel> {
     let log = &server.log;
     if log.path.is_empty() {
         server.ending.or(Deadline::NEVER).await;
-        return;
+        return None;
     }
     let mut open: Option<FileChannel> = None;
     let mut reopen = Deadline::PASSED;
@@ -125,13 +125,7 @@ pub(crate) async fn write_regularly(server: Rc<Server>) {
             open = None;
             reopen = Deadline::after_ms(OPEN_MS);
         }
-        open = match open.take() {
-            Some(file) => write(&server, file).await,
-            None => match server.store.open_log(&log.path).await {
-                Ok(file) => write(&server, file).await,
-                Err(_) => None,
-            },
-        };
+        open = write_waiting(&server, open.take()).await;
         if open.is_some() {
             has_reported = false;
             continue;
@@ -142,6 +136,27 @@ pub(crate) async fn write_regularly(server: Rc<Server>) {
         }
         server.ending.or(Deadline::after_ms(LONG_PAUSE_MS)).await;
     }
+    open
+}
+
+/// Writes the lines that are still buffered, before the server exits.
+pub(crate) async fn write_rest(server: &Server, open: Option<FileChannel>) {
+    let log = &server.log;
+    if log.waiting.borrow().is_empty() {
+        return;
+    }
+    if write_waiting(server, open).await.is_none() {
+        report::error(format_args!("{} cannot be written; the last lines are dropped", log.path));
+    }
+}
+
+/// Writes the buffered lines to the file, which is opened if it is not. Returns the file on success.
+async fn write_waiting(server: &Server, open: Option<FileChannel>) -> Option<FileChannel> {
+    let file = match open {
+        Some(file) => file,
+        None => server.store.open_log(&server.log.path).await.ok()?,
+    };
+    write(server, file).await
 }
 
 /// Appends the buffered lines; returns the file on success. Unwritten lines stay buffered, as far as there is room.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io::Read;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::thread;
@@ -238,6 +239,33 @@ fn the_last_lines_of_the_log_are_on_its_disk() {
     let run =
         end_to_end::Machine::new().disk(format!("{}:ro", supervisor.log().display())).run("cat /fs/disk0/access.log");
     assert!(run.text().contains("\"GET /last HTTP/1.1\" 404 "), "{run}");
+}
+
+#[test]
+fn a_response_under_way_is_finished_and_logged_before_the_service_ends() {
+    const BYTES: usize = 48 << 20;
+    let supervisor = Supervisor::of_small_site();
+    let content: Vec<u8> = (0..BYTES).map(|at| (at / 7 % 251) as u8).collect();
+    fs::write(supervisor.site().join("large"), &content).expect("a file can be written");
+    let running = supervisor.start(&[]);
+    let mut idle = supervisor.client();
+    assert_eq!(idle.get("/dir00001/class2_3", "").status, 200);
+    let mut client = supervisor.client();
+    // More than the host's sockets can buffer is left when the service is told to end.
+    assert!(client.send("GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    let mut first = [0; 1];
+    client.stream().read_exact(&mut first).expect("the response begins");
+    let reader = thread::spawn(move || {
+        thread::sleep(Duration::from_millis(500));
+        let mut rest = Vec::new();
+        client.stream().read_to_end(&mut rest).map(|_| rest)
+    });
+    supervisor.stop(running);
+    let rest = reader.join().expect("it reads").expect("no reset");
+    assert!(rest.ends_with(&content), "{} of {BYTES} bytes arrived", rest.len());
+    let run =
+        end_to_end::Machine::new().disk(format!("{}:ro", supervisor.log().display())).run("cat /fs/disk0/access.log");
+    assert!(run.text().contains(&format!("\"GET /large HTTP/1.1\" 200 {BYTES} ")), "{run}");
 }
 
 /// The unit of docs/service.md.
