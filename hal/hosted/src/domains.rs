@@ -14,17 +14,18 @@
 
 #[allow(unsafe_code)]
 mod control;
+mod mapper;
 #[allow(unsafe_code)]
 mod stub;
-mod window;
 #[allow(unsafe_code)]
-mod zygote;
+mod template;
+mod window;
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,11 +33,11 @@ use std::time::Duration;
 
 use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
 use hal_api::{Arena, DomainAccess, DomainContext, DomainExit, DomainId, Fault, FaultKind, Layout, MapError};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use self::control::{Command, Control, Exchange};
+use self::control::{Command, Control, Controls, Exchange};
+use self::mapper::{Issued, Mapper, command, of_kind};
+use self::template::{MemoryFiles, Template};
 use self::window::{IMAGES_FILE, MEMORY_FILE, STACKS_FILE};
-use self::zygote::{MemoryFiles, Zygote};
 use crate::arena::{self, HOST_PAGE_BYTES, range_within};
 use crate::image::{self, Images};
 use crate::{entries, processor, signal};
@@ -47,8 +48,6 @@ pub(crate) const MAX_DOMAINS: usize = 1024;
 /// Turns of a loop before a thread that is in a domain sleeps: some microseconds, longer than it takes from one call to
 /// the next in a program that exchanges messages.
 const SPINS: u32 = 500;
-/// Looks for an acknowledgement before a sleep.
-const LOOKS: u32 = 50;
 /// A thread in a domain is interrupted after this long.
 const QUANTUM: Duration = Duration::from_millis(10);
 /// An interrupt that found the stub at work is repeated after this long.
@@ -56,12 +55,8 @@ const AGAIN: Duration = Duration::from_millis(1);
 /// A runner has to come out by this many interrupts, one each millisecond. Counted, because time that the host gives to
 /// nobody, as when it is paused, is not the runner's fault.
 const MAX_INTERRUPTS: u32 = 2_000;
-/// Commands that a process is made with.
-const FIRST_COMMANDS: usize = 11;
-/// Commands between two acknowledgements: the ring has room for them, the acknowledgement and the first ones.
-const BATCH: usize = window::RING - FIRST_COMMANDS - 1;
-/// End of what a process can map.
-const TASK_END: u64 = 0x7fff_ffff_f000;
+/// Commands that a domain's process is made with.
+const FIRST_COMMANDS: usize = 3;
 /// A runner is a thread with the mapper's memory and signal handlers, and without its files.
 const OF_A_RUNNER: libc::c_int = libc::CLONE_VM
     | libc::CLONE_FS
@@ -75,7 +70,8 @@ const OF_A_RUNNER: libc::c_int = libc::CLONE_VM
 pub(crate) struct Domains {
     window: usize,
     layout: Layout,
-    zygote: Zygote,
+    template: Arc<Template>,
+    controls: Arc<Controls>,
     images: File,
     /// First addresses of the image pages that are in the file of images.
     written: Mutex<BTreeSet<usize>>,
@@ -83,27 +79,24 @@ pub(crate) struct Domains {
     count: AtomicUsize,
 }
 
-/// A domain's process.
+/// A domain's process. Its part of the file of controls is free once nobody refers to it any more.
 #[derive(Debug)]
 struct Domain {
     window: usize,
-    process: OwnedFd,
-    acknowledge: OwnedFd,
-    number: u32,
-    control: Control,
+    /// `None` only while it is dropped.
+    mapper: Option<Mapper>,
+    template: Arc<Template>,
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
-    /// Commands issued.
-    issued: u32,
+    issued: Issued,
     /// Mappings that are made before the domain is entered the next time.
     later: Vec<Command>,
     /// Runners made, and those in use, by bit.
     made: usize,
     used: u64,
-    is_ended: bool,
 }
 
 /// The arenas' files, for a machine with domains.
@@ -123,7 +116,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Domains {
-    /// Starts the zygote and tries a domain. The process has one thread.
+    /// Starts the template and tries a domain. The process has one thread.
     ///
     /// # Errors
     /// What the host refuses.
@@ -132,14 +125,17 @@ impl Domains {
         let images = image::sized_file(c"singularity-images", layout.images.bytes)?;
         let mut shared = image::memory_file(c"singularity-stub")?;
         shared.write_all(&stub::bytes(window))?;
-        let files = MemoryFiles { arenas, images: images.try_clone()?.into() };
+        let controls: OwnedFd = image::sized_file(c"singularity-domains", window::CONTROLS_BYTES)?.into();
+        let mapped = Arc::new(Controls::map(controls.as_fd())?);
+        let files = MemoryFiles { arenas, images: images.try_clone()?.into(), controls };
         let domains = Self {
             window,
             layout,
-            zygote: Zygote::start(window, shared.as_fd(), &files)?,
+            template: Arc::new(Template::start(window, shared.as_fd(), &files, mapped.of_template())?),
+            controls: mapped,
             images,
             written: Mutex::default(),
-            list: (0..MAX_DOMAINS).map(|_| Mutex::default()).collect(),
+            list: (0..window::PARTS).map(|_| Mutex::default()).collect(),
             count: AtomicUsize::new(0),
         };
         domains.try_one()?;
@@ -171,34 +167,32 @@ impl Domains {
     }
 
     fn create_domain(&self) -> io::Result<Domain> {
-        let process = self.zygote.create()?;
-        let domain = Domain {
+        let control = self.controls.take().ok_or(io::ErrorKind::OutOfMemory)?;
+        let commands = first_commands(&control, self.window);
+        commands.iter().enumerate().for_each(|(number, command)| control.put(number as u32, command));
+        control.issue(commands.len() as u32);
+        Ok(Domain {
             window: self.window,
-            control: Control::map(process.control.as_fd())?,
-            process: process.descriptor,
-            acknowledge: process.acknowledge,
-            number: process.number,
-            state: Mutex::default(),
-        };
-        let mut state = lock(&domain.state);
-        (state.issued, state.made) = (FIRST_COMMANDS as u32, 1);
-        drop(state);
-        Ok(domain)
+            mapper: Some(self.template.create(control)?),
+            template: Arc::clone(&self.template),
+            state: Mutex::new(State { issued: Issued::first(FIRST_COMMANDS), later: Vec::new(), made: 1, used: 0 }),
+        })
     }
 
     /// See [`hal_api::Machine::domain_create`].
     pub(crate) fn create(&self) -> Option<DomainId> {
-        let domain = Arc::new(self.create_domain().ok()?);
-        for (number, place) in self.list.iter().enumerate() {
-            let mut place = lock(place);
-            if place.is_none() {
-                *place = Some(domain);
-                self.count.fetch_add(1, Ordering::Relaxed);
-                return Some(DomainId(number as u32));
-            }
+        if self.count.fetch_add(1, Ordering::Relaxed) >= MAX_DOMAINS {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            return None;
         }
-        domain.end();
-        None
+        let Ok(domain) = self.create_domain() else {
+            self.count.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        };
+        // The number of its part: no other domain has it while anybody refers to this one.
+        let number = domain.mapper().control.part();
+        *lock(&self.list[number]) = Some(Arc::new(domain));
+        Some(DomainId(number as u32))
     }
 
     /// See [`hal_api::Machine::domain_close`].
@@ -309,11 +303,6 @@ impl Domains {
     }
 }
 
-fn command(call: libc::c_long, arguments: [u64; 6]) -> Command {
-    let [a, b, c, d, e, f] = arguments;
-    [call as u64, a, b, c, d, e, f, stub::MUST_SUCCEED]
-}
-
 /// The fault of a thread whose domain's process has ended.
 fn ended(context: &DomainContext) -> Fault {
     Fault {
@@ -331,63 +320,18 @@ impl Domain {
         lock(&self.state).later.push(command(libc::SYS_mmap, arguments));
     }
 
+    fn mapper(&self) -> &Mapper {
+        self.mapper.as_ref().expect("it is there until the domain is dropped")
+    }
+
     /// Has the mapper do all these; false if the process has ended, which it does if one fails.
     fn command(&self, state: &mut State, commands: &[Command]) -> bool {
-        let one = (self.window + window::CONSTANTS + window::ONE) as u64;
-        let acknowledge = command(libc::SYS_write, [window::ACKNOWLEDGE_FILE as u64, one, 8, 0, 0, 0]);
-        for batch in commands.chunks(BATCH) {
-            if state.is_ended {
-                return false;
-            }
-            batch.iter().chain([&acknowledge]).for_each(|command| self.put(state, command));
-            self.control.issue(state.issued);
-            state.is_ended = !self.is_acknowledged();
-        }
-        !state.is_ended
-    }
-
-    fn put(&self, state: &mut State, command: &Command) {
-        self.control.put(state.issued, command);
-        state.issued = state.issued.wrapping_add(1);
-    }
-
-    /// Waits for the mapper; false if the process has ended.
-    fn is_acknowledged(&self) -> bool {
-        for look in 0.. {
-            // The mapper may be waiting for this processor.
-            std::thread::yield_now();
-            let limit = if look < LOOKS { Some(Timespec { tv_sec: 0, tv_nsec: 0 }) } else { None };
-            let mut files = [&self.acknowledge, &self.process].map(|file| PollFd::new(file, PollFlags::IN));
-            if poll(&mut files, limit.as_ref()).is_err() {
-                // A signal: nothing else can be wrong.
-                continue;
-            }
-            let [acknowledged, is_ended] = files.map(|file| !file.revents().is_empty());
-            if acknowledged {
-                let mut count = [0; 8];
-                return rustix::io::read(&self.acknowledge, &mut count).is_ok();
-            }
-            if is_ended {
-                break;
-            }
-        }
-        false
-    }
-
-    fn has_ended(&self) -> bool {
-        let mut files = [PollFd::new(&self.process, PollFlags::IN)];
-        poll(&mut files, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|count| count > 0)
+        self.mapper().command(&mut state.issued, commands)
     }
 
     /// Ends the process. When this returns it has no memory.
     fn end(&self) {
-        let mut state = lock(&self.state);
-        if !std::mem::replace(&mut state.is_ended, true) {
-            self.put(&mut state, &command(libc::SYS_exit_group, [0; 6]));
-            self.control.issue(state.issued);
-        }
-        let mut files = [PollFd::new(&self.process, PollFlags::IN)];
-        while poll(&mut files, None).is_err() {}
+        self.mapper().end(&mut lock(&self.state).issued);
     }
 
     /// Takes a runner for the calling thread, with all that is to be mapped before it enters; `None` if the process has
@@ -398,9 +342,10 @@ impl Domain {
         let runner = (!state.used).trailing_zeros() as usize;
         let is_new = runner >= state.made;
         if is_new {
-            commands.extend(make_runner(&self.control, self.window, runner));
+            commands.extend(make_runner(&self.mapper().control, self.window, runner));
         }
-        let is_done = if commands.is_empty() { !state.is_ended } else { self.command(&mut state, &commands) };
+        let is_done =
+            if commands.is_empty() { !Mapper::is_ended(&state.issued) } else { self.command(&mut state, &commands) };
         state.made += usize::from(is_new);
         state.used |= 1 << runner;
         is_done.then_some(runner)
@@ -409,7 +354,7 @@ impl Domain {
     /// Runs the calling thread in the domain until it comes out.
     fn enter(self: &Arc<Self>, context: &mut DomainContext) -> DomainExit {
         let Some(runner) = self.take_runner() else { return DomainExit::Fault(ended(context)) };
-        let exchange = self.control.runner(runner);
+        let exchange = self.mapper().control.runner(runner);
         context.flags &= DomainContext::OWN_FLAGS;
         processor::forget_interrupts();
         exchange.put_context(context);
@@ -432,7 +377,7 @@ impl Domain {
             if let Some((domain, before)) = last
                 && !(Arc::ptr_eq(domain, self) && *before == runner)
             {
-                domain.control.runner(*before).rest();
+                domain.mapper().control.runner(*before).rest();
             }
             *last = Some((Arc::clone(self), runner));
         });
@@ -451,7 +396,7 @@ impl Domain {
         }
         let mut interrupts = 0;
         while !exchange.is_out() {
-            if self.has_ended() {
+            if self.mapper().has_ended() {
                 return false;
             }
             let is_over = match interrupts {
@@ -483,57 +428,46 @@ impl Domain {
     /// Makes a runner come out. It has a claim for a thread's number, which leads to nobody outside its process.
     fn interrupt(&self, exchange: &Exchange<'_>) {
         let thread = exchange.word(window::THREAD);
-        let mut kill = command(
-            libc::SYS_tgkill,
-            [self.number.into(), thread & 0x7fff_ffff, stub::INTERRUPT_SIGNAL as u64, 0, 0, 0],
-        );
-        kill[window::COMMAND_WORDS - 1] = stub::MAY_FAIL;
-        self.command(&mut lock(&self.state), &[kill]);
+        let process = self.template.process_of(&self.mapper().control);
+        let kill = [process.into(), thread & 0x7fff_ffff, stub::INTERRUPT_SIGNAL as u64, 0, 0, 0];
+        self.command(&mut lock(&self.state), &[of_kind(command(libc::SYS_tgkill, kill), stub::MAY_FAIL)]);
     }
 }
 
-/// Returns the commands that a process is made with: nothing is mapped but the window, signals are the stub's, and there
-/// is a runner.
-fn first_commands(control: &Control, window: usize) -> Vec<Command> {
-    let end = window + window::RUNNERS;
-    let action = (window + window::CONSTANTS + window::ACTION) as u64;
-    let unmap = |from: usize, to: u64| command(libc::SYS_munmap, [from as u64, to - from as u64, 0, 0, 0, 0]);
-    let handle = |signal| command(libc::SYS_rt_sigaction, [signal as u64, action, 0, 8, 0, 0]);
-    let mut commands = vec![unmap(0, window as u64), unmap(end, TASK_END)];
-    commands.extend(stub::signals().map(handle));
-    commands.extend(make_runner(control, window, 0));
-    assert!(commands.len() == FIRST_COMMANDS, "a process is made with {FIRST_COMMANDS} commands");
-    commands
+impl Drop for Domain {
+    fn drop(&mut self) {
+        self.end();
+        let runners = lock(&self.state).made;
+        if let Some(mapper) = self.mapper.take() {
+            mapper.free(runners);
+        }
+    }
+}
+
+/// Returns the commands that a domain's process is made with: it cannot reach the machine, and has a runner.
+fn first_commands(control: &Control, window: usize) -> [Command; FIRST_COMMANDS] {
+    let [map, make] = make_runner(control, window, 0);
+    [map, command(libc::SYS_close, [window::LINE_FILE as u64, 0, 0, 0, 0, 0]), make]
+}
+
+/// Returns the command that maps a runner's memory.
+fn map_runner(control: &Control, window: usize, number: usize) -> Command {
+    let place = window::RUNNERS + number * window::RUNNER_BYTES;
+    let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
+    let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
+    let offset = control.offset(place - window::COMMANDS);
+    let (address, bytes) = ((window + place) as u64, window::RUNNER_BYTES as u64);
+    command(libc::SYS_mmap, [address, bytes, protection, flags, window::CONTROLS_FILE as u64, offset])
 }
 
 /// Returns the commands that make a runner.
 fn make_runner(control: &Control, window: usize, number: usize) -> [Command; 2] {
-    let offset = window::RUNNERS + number * window::RUNNER_BYTES;
-    let address = (window + offset) as u64;
+    let address = (window + window::RUNNERS + number * window::RUNNER_BYTES) as u64;
     control.runner(number).set_word(window::SELF, address);
-    let protection = (libc::PROT_READ | libc::PROT_WRITE) as u64;
-    let flags = (libc::MAP_SHARED | libc::MAP_FIXED) as u64;
-    let place = (offset - window::COMMANDS) as u64;
-    let map = command(
-        libc::SYS_mmap,
-        [address, window::RUNNER_BYTES as u64, protection, flags, window::CONTROL_FILE as u64, place],
-    );
     let stack = (window + window::CONSTANTS + window::SIGNAL_STACKS + number * window::SIGNAL_STACK_BYTES) as u64;
     let thread = address + window::THREAD as u64;
-    let mut make = command(libc::SYS_clone, [OF_A_RUNNER as u64, address, thread, 0, 0, stack]);
-    make[window::COMMAND_WORDS - 1] = stub::MAKES_RUNNER;
-    [map, make]
-}
-
-/// Issues the first commands of a process that is being made.
-fn prepare(control: BorrowedFd<'_>, window: usize) -> io::Result<()> {
-    let control = Control::map(control)?;
-    let commands = first_commands(&control, window);
-    for (number, command) in commands.iter().enumerate() {
-        control.put(number as u32, command);
-    }
-    control.issue(commands.len() as u32);
-    Ok(())
+    let make = command(libc::SYS_clone, [OF_A_RUNNER as u64, address, thread, 0, 0, stack]);
+    [map_runner(control, window, number), of_kind(make, stub::MAKES_RUNNER)]
 }
 
 /// Returns why a thread came out, as its domain claims.

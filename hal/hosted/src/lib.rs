@@ -7,7 +7,7 @@
 //! Deliberately not here: any knowledge of SIPs. The kernel decides whether an instruction address is a SIP's, and
 //! where its stack ends ([`hal_api::KernelEntries`]).
 //!
-//! `unsafe` occurs only in the modules `arena`, `clock`, `domains::control`, `domains::stub`, `domains::zygote`, `entries`, `host`, `host_network`, `image`,
+//! `unsafe` occurs only in the modules `arena`, `clock`, `domains::control`, `domains::stub`, `domains::template`, `entries`, `host`, `host_network`, `image`,
 //! `keeper`, `processor`, `signal`, `socket_calls`, `tap_calls`, `terminal`, `trampoline` and `transfer`; see `docs/soundness/hal-hosted.md`.
 #![deny(unsafe_code)]
 

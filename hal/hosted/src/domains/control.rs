@@ -1,12 +1,13 @@
 //! The pages that the kernel and one domain share: commands, and the runners' exchange pages.
 //!
-//! Key type: [`Control`]. The domain can write the exchange pages at any time, so they are only ever read and written
+//! Key types: [`Controls`], the file of all parts; [`Control`], a domain's part. The domain can write the exchange pages at any time, so they are only ever read and written
 //! by atomic words, and what was read is a claim.
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use hal_api::DomainContext;
@@ -20,36 +21,107 @@ const FIRST_REGISTER: usize = 64;
 /// A command: a system call that the mapper makes.
 pub(super) type Command = [u64; COMMAND_WORDS];
 
-/// A mapping of a domain's control file.
+/// A mapping of the file of controls.
 #[derive(Debug)]
-pub(super) struct Control {
+pub(super) struct Controls {
     base: usize,
+    /// Parts that nobody uses. They are zero.
+    free: Mutex<Vec<usize>>,
 }
 
-impl Control {
-    /// Maps a control file.
+impl Controls {
+    /// Maps a new file of controls, of [`window::CONTROLS_BYTES`].
     pub(super) fn map(file: BorrowedFd<'_>) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at an address of the host's choice touches nothing that exists.
         let base = unsafe {
-            libc::mmap(ptr::null_mut(), window::CONTROL_BYTES, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
+            libc::mmap(ptr::null_mut(), window::CONTROLS_BYTES, protection, libc::MAP_SHARED, file.as_raw_fd(), 0)
         };
         if base == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        Ok(Self { base: base.expose_provenance() })
+        Ok(Self { base: base.expose_provenance(), free: Mutex::new((0..window::PARTS).rev().collect()) })
+    }
+
+    fn free(&self) -> MutexGuard<'_, Vec<usize>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a free part.
+    pub(super) fn take(self: &Arc<Self>) -> Option<Control> {
+        let part = self.free().pop()?;
+        Some(Control { controls: Arc::clone(self), part })
+    }
+
+    /// The template's part, which is taken once.
+    pub(super) fn of_template(self: &Arc<Self>) -> Control {
+        Control { controls: Arc::clone(self), part: window::TEMPLATE }
+    }
+}
+
+impl Drop for Controls {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this value's, and what refers to it shares it.
+        unsafe { libc::munmap(ptr::with_exposed_provenance_mut(self.base), window::CONTROLS_BYTES) };
+    }
+}
+
+/// A domain's part of the file of controls.
+#[derive(Debug)]
+pub(super) struct Control {
+    controls: Arc<Controls>,
+    part: usize,
+}
+
+impl Control {
+    /// Number of the part.
+    pub(super) fn part(&self) -> usize {
+        self.part
+    }
+
+    /// Offset in the file of a place in this part.
+    pub(super) fn offset(&self, place: usize) -> u64 {
+        (self.part * window::CONTROL_BYTES + place) as u64
+    }
+
+    /// Offset in the file of the acknowledged commands' number.
+    pub(super) fn acknowledged_offset(&self) -> u64 {
+        (window::ACKNOWLEDGED + self.part * 4) as u64
+    }
+
+    /// Returns the number of commands that the mapper has acknowledged.
+    pub(super) fn acknowledged(&self) -> u32 {
+        // SAFETY: an aligned word of the mapping, which lives as long as `self`; only the host writes it otherwise.
+        let word = unsafe { AtomicU32::from_ptr(self.address(window::ACKNOWLEDGED + self.part * 4)) };
+        word.load(Ordering::Acquire)
+    }
+
+    fn address<T>(&self, offset: usize) -> *mut T {
+        ptr::with_exposed_provenance_mut(self.controls.base + offset)
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {
-        assert!(offset.is_multiple_of(8) && offset < window::CONTROL_BYTES, "a word of the control file");
+        assert!(offset.is_multiple_of(8) && offset < window::CONTROL_BYTES, "a word of the part");
         // SAFETY: an aligned word of the mapping, which lives as long as `self`; everybody reads and writes it by words.
-        unsafe { AtomicU64::from_ptr(ptr::with_exposed_provenance_mut(self.base + offset)) }
+        unsafe { AtomicU64::from_ptr(self.address(self.offset(offset) as usize)) }
     }
 
     fn half(&self, offset: usize) -> &AtomicU32 {
-        assert!(offset.is_multiple_of(4) && offset < window::CONTROL_BYTES, "a word of the control file");
+        assert!(offset.is_multiple_of(4) && offset < window::CONTROL_BYTES, "a word of the part");
         // SAFETY: as in `word`. Halves and words do not overlap.
-        unsafe { AtomicU32::from_ptr(ptr::with_exposed_provenance_mut(self.base + offset)) }
+        unsafe { AtomicU32::from_ptr(self.address(self.offset(offset) as usize)) }
+    }
+
+    /// Clears the part, and frees it for another domain. Nobody uses it: the domain's process has no memory any more, or
+    /// was not made. It had this many runners.
+    pub(super) fn free(self, runners: usize) {
+        let bytes = RUNNERS - window::COMMANDS + runners * RUNNER_BYTES;
+        // SAFETY: the part is this value's; what refers to it borrowed it; no other process has it mapped.
+        unsafe {
+            self.address::<u8>(self.offset(0) as usize).write_bytes(0, bytes);
+            self.address::<u32>(window::ACKNOWLEDGED + self.part * 4).write(0);
+        }
+        self.controls.free().push(self.part);
     }
 
     /// Puts a command at a place of the ring. The mapper sees it once it is [`issue`](Self::issue)d.
@@ -74,13 +146,6 @@ impl Control {
     }
 }
 
-impl Drop for Control {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is this value's, and references into it borrow it.
-        unsafe { libc::munmap(ptr::with_exposed_provenance_mut(self.base), window::CONTROL_BYTES) };
-    }
-}
-
 /// What the kernel exchanges with a runner.
 #[derive(Clone, Copy)]
 pub(super) struct Exchange<'a> {
@@ -97,7 +162,7 @@ impl Exchange<'_> {
         self.control.word(self.base + offset).store(value, Ordering::Relaxed);
     }
 
-    fn half(&self, offset: usize) -> &AtomicU32 {
+    pub(super) fn half(&self, offset: usize) -> &AtomicU32 {
         self.control.half(self.base + offset)
     }
 

@@ -3,7 +3,8 @@
 //!
 //! Everything that the domain can write, it may write at any time. So the *mapper*, whose thread has no filter and has
 //! the files of all memory open, keeps everything in registers: it has no stack, reads nothing but the page of commands
-//! and the constants, which the domain cannot write, and does for each command one system call. A *runner* enters
+//! and the constants, which the domain cannot write, and does for each command one system call. The *template* is a mapper
+//! without a domain, of which the others are forks. A *runner* enters
 //! programs. It has no files and a filter that leaves it four calls: futex(2), to wait and to wake, sched_yield(2),
 //! sigprocmask(2) and sigreturn(2); no signal comes before it has the filter. What
 //! it writes into its exchange page is a claim, as is the number of the gate in a call: code in the domain can write
@@ -30,11 +31,13 @@ const FAULTS: [libc::c_int; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, lib
 const SPINS: u32 = 400;
 /// Times that a runner gives way to others before a sleep, which costs a processor of the host its idling and waking.
 const YIELDS: u32 = 20;
-/// What becomes of a command that fails: the domain ends, or nothing.
+/// Kinds of commands, the lower half of a command's last word. Of those below `MAY_FAIL` none may: the process ends.
 pub(super) const MUST_SUCCEED: u64 = 0;
-pub(super) const MAY_FAIL: u64 = 1;
-/// The command makes a runner.
-pub(super) const MAKES_RUNNER: u64 = 2;
+/// Makes a runner.
+pub(super) const MAKES_RUNNER: u64 = 1;
+pub(super) const MAY_FAIL: u64 = 2;
+/// Makes a process for a domain; the upper half is the number of the template's.
+pub(super) const MAKES_DOMAIN: u64 = 3;
 
 const SA_RESTORER: u64 = 0x0400_0000;
 const ARCH_SET_GS: u32 = 0x1001;
@@ -84,15 +87,44 @@ global_asm!(
     "    mov r14, [rbx + r13 + {ring_offset} + 56]",
     "    syscall",
     "    cmp r14d, {makes_runner}",
-    "    jne 4f",
+    "    jne 7f",
     "    test rax, rax",
     "    jz 5f",
+    "    jmp 4f",
+    "7:  cmp r14d, {makes_domain}",
+    "    jne 4f",
+    "    test rax, rax",
+    "    jz 6f",
     "4:  inc r12d",
     "    cmp rax, -4096",
     "    jbe 1b",
     "    cmp r14d, {may_fail}",
-    "    je 1b",
+    "    jae 1b",
     "    jmp 9f",
+    // A new process, R9 the offset of its part of the file of controls: ends with the template, whose number is the upper
+    // half of R14, and starts with its own commands.
+    "6:  mov eax, {prctl}",
+    "    mov edi, {set_death_signal}",
+    "    mov esi, {kill}",
+    "    syscall",
+    "    test rax, rax",
+    "    jnz 9f",
+    "    mov eax, {getppid}",
+    "    syscall",
+    "    shr r14, 32",
+    "    cmp eax, r14d",
+    "    jne 9f",
+    "    mov eax, {mmap}",
+    "    mov rdi, rbx",
+    "    mov esi, {page}",
+    "    mov edx, {readable}",
+    "    mov r10d, {shared_fixed}",
+    "    mov r8d, {controls_file}",
+    "    syscall",
+    "    cmp rax, rbx",
+    "    jne 9f",
+    "    xor r12d, r12d",
+    "    jmp 1b",
     // A new runner: RSP is its exchange page, R9 the `stack_t` of its signal stack.
     "5:  mov rbx, rsp",
     "    mov r15, r9",
@@ -313,7 +345,16 @@ global_asm!(
     ring = const window::RING,
     ring_offset = const window::RING_OFFSET,
     makes_runner = const MAKES_RUNNER,
+    makes_domain = const MAKES_DOMAIN,
     may_fail = const MAY_FAIL,
+    prctl = const libc::SYS_prctl,
+    set_death_signal = const libc::PR_SET_PDEATHSIG,
+    kill = const libc::SIGKILL,
+    getppid = const libc::SYS_getppid,
+    mmap = const libc::SYS_mmap,
+    readable = const libc::PROT_READ,
+    shared_fixed = const libc::MAP_SHARED | libc::MAP_FIXED,
+    controls_file = const window::CONTROLS_FILE,
     futex = const libc::SYS_futex,
     close_range = const libc::SYS_close_range,
     arch_prctl = const libc::SYS_arch_prctl,
@@ -406,7 +447,6 @@ pub(super) fn bytes(window: usize) -> Vec<u8> {
     put(window::ACTION, &action.map(u64::to_le_bytes).concat());
     let open = FAULTS.iter().chain([&INTERRUPT_SIGNAL]).fold(0u64, |set, signal| set | 1 << (signal - 1));
     put(window::MASK, &(!open).to_le_bytes());
-    put(window::ONE, &1u64.to_le_bytes());
     for number in 0..window::MAX_RUNNERS {
         let stack = window + window::RUNNERS + number * window::RUNNER_BYTES + HOST_PAGE_BYTES;
         let bytes = [stack as u64, 0, (window::RUNNER_BYTES - HOST_PAGE_BYTES) as u64];

@@ -1,4 +1,5 @@
-//! Where a domain has what is not a program's: gates, stub, constants, commands and runners.
+//! Where a domain has what is not a program's: gates, stub, constants, commands and runners; and the file that the
+//! commands and runners of all domains are parts of.
 //!
 //! The window is one range of addresses, the same in every domain, which the machine's own process reserves so that
 //! nothing else is ever there.
@@ -15,7 +16,7 @@ pub(super) const STUB: usize = HOST_PAGE_BYTES;
 pub(super) const CONSTANTS: usize = 2 * HOST_PAGE_BYTES;
 /// Bytes of gates, stub and constants, which all domains share.
 pub(super) const SHARED_BYTES: usize = 3 * HOST_PAGE_BYTES;
-/// Commands for the mapper: readable. What follows is of this domain alone, and mapped from its control file.
+/// Commands for the mapper: readable. What follows is of this domain alone, its part of the file of controls.
 pub(super) const COMMANDS: usize = SHARED_BYTES;
 /// The runners.
 pub(super) const RUNNERS: usize = COMMANDS + HOST_PAGE_BYTES;
@@ -25,8 +26,22 @@ pub(super) const RUNNER_BYTES: usize = 8 * HOST_PAGE_BYTES;
 pub(super) const MAX_RUNNERS: usize = crate::processor::MAX_PROCESSORS;
 /// Bytes of the window.
 pub(super) const BYTES: usize = RUNNERS + MAX_RUNNERS * RUNNER_BYTES;
-/// Bytes of a domain's control file.
+/// Bytes of a domain's part of the file of controls.
 pub(super) const CONTROL_BYTES: usize = BYTES - COMMANDS;
+/// Parts for domains: as many as there may be, and those of ended ones that a processor was in last.
+pub(super) const PARTS: usize = super::MAX_DOMAINS + MAX_RUNNERS;
+/// The template's part.
+pub(super) const TEMPLATE: usize = PARTS;
+/// After the parts: for each, the number of commands that its mapper has acknowledged. No domain maps them.
+pub(super) const ACKNOWLEDGED: usize = (PARTS + 1) * CONTROL_BYTES;
+/// Bytes of the file of controls.
+pub(super) const CONTROLS_BYTES: usize = ACKNOWLEDGED + ((PARTS + 1) * 4).next_multiple_of(HOST_PAGE_BYTES);
+
+/// Offsets in the page that a runner would exchange, where there is the template: a message that passes the descriptor
+/// of a new process on, and the number of the process for each part.
+pub(super) const MESSAGE: usize = 0;
+pub(super) const PROCESSES: usize = 256;
+const _: () = assert!(PROCESSES + PARTS * 4 <= RUNNER_BYTES);
 
 /// Bytes from one gate to the next.
 pub(super) const GATE_BYTES: usize = 16;
@@ -71,21 +86,21 @@ pub(super) const INTERRUPT: u64 = 0;
 pub(super) const CALL: u64 = 1;
 pub(super) const SIGNAL: u64 = 2;
 
-/// Offsets among the constants: `struct sock_fprog` and its filter, `struct sigaction`, a signal set, the value that
-/// acknowledges, and a `stack_t` for each runner.
+/// Offsets among the constants: `struct sock_fprog` and its filter, `struct sigaction`, a signal set, and a `stack_t` for
+/// each runner.
 pub(super) const FILTER_PROGRAM: usize = 0;
 pub(super) const FILTER: usize = 16;
 pub(super) const ACTION: usize = 512;
 pub(super) const MASK: usize = 544;
-pub(super) const ONE: usize = 552;
 pub(super) const SIGNAL_STACKS: usize = 1024;
 /// Size of a `stack_t`.
 pub(super) const SIGNAL_STACK_BYTES: usize = 24;
 const _: () = assert!(SIGNAL_STACKS + MAX_RUNNERS * SIGNAL_STACK_BYTES <= HOST_PAGE_BYTES);
 
-/// Files that a domain's mapper has open, by number.
-pub(super) const CONTROL_FILE: i32 = 3;
+/// Files that the template and the mappers have open, by number.
+pub(super) const CONTROLS_FILE: i32 = 3;
 pub(super) const MEMORY_FILE: i32 = 4;
 pub(super) const STACKS_FILE: i32 = 5;
 pub(super) const IMAGES_FILE: i32 = 6;
-pub(super) const ACKNOWLEDGE_FILE: i32 = 7;
+/// The connection to the machine: the template's alone.
+pub(super) const LINE_FILE: i32 = 7;
