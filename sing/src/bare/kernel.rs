@@ -37,9 +37,18 @@ pub fn with_symbols(repository: &Repository) -> PathBuf {
 /// # Errors
 /// It does not build, or cannot be stripped.
 pub fn build(repository: &Repository) -> Outcome<()> {
+    build_with(repository, &[])
+}
+
+/// Builds the kernel with further features, for a measurement.
+///
+/// # Errors
+/// As for [`build`].
+pub fn build_with(repository: &Repository, features: &[&str]) -> Outcome<()> {
     let mut command = cargo::command(repository);
+    let features = [&["image"], features].concat().join(",");
     // The target is given, though it is the host's own, so that the flags do not apply to build scripts.
-    command.args(["build", "--release", "--features", "image", "--package", PACKAGE, "--bin", PROGRAM]);
+    command.args(["build", "--release", "--features", &features, "--package", PACKAGE, "--bin", PROGRAM]);
     command.args(["--target", cargo::TARGET, "--manifest-path"]).arg(repository.base().join("Cargo.toml"));
     command.arg("--target-dir").arg(repository.cargo_target());
     let mut flags: Vec<String> = FLAGS.map(String::from).into();
