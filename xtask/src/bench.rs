@@ -12,6 +12,7 @@ pub mod chart;
 pub mod debian_kernel;
 pub mod disk;
 pub mod domains;
+pub mod images;
 pub mod initramfs;
 pub mod install;
 pub mod links;
@@ -65,6 +66,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         BenchSubject::Install => install::bench(repository, arguments),
         BenchSubject::Domains => domains::bench(repository, arguments),
         BenchSubject::Safety => safety::bench(repository, arguments),
+        BenchSubject::Images => images::bench(repository, arguments),
     }
 }
 
@@ -202,6 +204,7 @@ mod tests {
         for words in [
             "install --machine qemu",
             "install --rounds 5",
+            "images --machine qemu",
             "install --only read",
             "install --tap tap0",
             "install --charts folder",

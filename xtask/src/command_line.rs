@@ -92,6 +92,8 @@ pub enum BenchSubject {
     Domains,
     /// The operations without the run-time checks of programs, and without the monitor of contracts
     Safety,
+    /// Sizes of images, with and without the code that their programs do not use
+    Images,
 }
 
 /// `sing base`.

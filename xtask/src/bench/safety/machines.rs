@@ -54,7 +54,7 @@ impl Machine {
                 Platform::Hosted
             }
             MachineName::Qemu | MachineName::Microvm => {
-                kernel::build_with(&repository, &features)?;
+                kernel::build_with(&repository, &features, &[])?;
                 Platform::Bare
             }
         };
