@@ -25,8 +25,10 @@ use sing::stubs::EntryStubs;
 use crate::bench::table::grouped;
 use crate::command_line::BenchArguments;
 
-/// Programs, with the paper's that does the like: its size in KB whole and shaken.
-const PROGRAMS: [(&str, &str, Option<(u32, u32)>); 7] = [
+/// A program, and the paper's that does the like: its name, its size in KB whole and shaken.
+type Row = (&'static str, &'static str, Option<(u32, u32)>);
+
+const PROGRAMS: [Row; 7] = [
     ("web-server", "Web Server", Some((2_731, 765))),
     ("web-spec", "SPECweb99 Plug-in", Some((2_144, 502))),
     ("virtio-blk", "Ide Disk Driver", Some((1_846, 455))),
@@ -35,7 +37,7 @@ const PROGRAMS: [(&str, &str, Option<(u32, u32)>); 7] = [
     ("shell", "-", None),
     ("echo", "-", None),
 ];
-const KERNEL: (&str, &str, Option<(u32, u32)>) = ("kernel", "Kernel", Some((2_371, 1_291)));
+const KERNEL: Row = ("kernel", "Kernel", Some((2_371, 1_291)));
 
 /// How a program is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -153,7 +155,7 @@ fn reduction(before: u64, after: u64) -> f64 {
     100.0 * (1.0 - after as f64 / before.max(1) as f64)
 }
 
-fn rows() -> impl Iterator<Item = &'static (&'static str, &'static str, Option<(u32, u32)>)> {
+fn rows() -> impl Iterator<Item = &'static Row> {
     [&KERNEL].into_iter().chain(&PROGRAMS)
 }
 

@@ -16,6 +16,7 @@ mod system;
 
 use std::path::PathBuf;
 
+use crate::bench::domains::files;
 use crate::bench::table::Figures;
 use crate::command_line::BenchArguments;
 use sing::command_line::MachineName;
@@ -23,16 +24,12 @@ use sing::failure::{Failure, Outcome};
 use sing::repository::{Repository, write_whole};
 
 use machines::{Machine, Monitor};
-use report::{Measured, VARIANTS, WEB_FILES};
+use report::{Measured, VARIANTS};
 
 /// Output folder, with the kernels; systems last for one run.
 const FOLDER: &str = "bench-safety";
 /// The first line of a bare machine follows what its firmware wrote.
 const OPERATIONS: &str = "echo; bench --crowd 0";
-/// Files read by WebFiles, of a set that is larger than the file system's cache.
-const ACCESSES: u64 = 10_000;
-/// The first round also fills the cache.
-const WEB_ROUND: &str = "web_1";
 
 /// `sing bench safety`. Returns 1 if an operation could not be measured.
 ///
@@ -99,14 +96,9 @@ impl Systems {
 
     /// Runs all workloads.
     fn measure(&self, machine: &Machine, is_unchecked: bool) -> Outcome<Figures> {
-        let [operations, files] = self.names.map(|name| self.path(name, is_unchecked));
+        let [operations, on_disk] = self.names.map(|name| self.path(name, is_unchecked));
         let mut figures = machine.run(&operations, OPERATIONS)?;
-        let commands = format!(
-            "x=$(format ram0 --yes); mount ram0; \
-             bench-disk /fs/ram0 --task web --count {ACCESSES} --size-mib 40 --rounds 2 --figures"
-        );
-        let read = machine.run(&files, &commands)?;
-        figures.extend(read.get(WEB_ROUND).map(|nanoseconds| (WEB_FILES.to_string(), nanoseconds / ACCESSES)));
+        figures.extend(files::figures(&machine.run(&on_disk, &files::commands())?));
         Ok(figures)
     }
 }

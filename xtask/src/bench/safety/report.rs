@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::checks::Kind;
 use super::system::Removed;
+use crate::bench::domains::files::WEB_FILES;
 use crate::bench::table::{Figures, grouped};
 
 /// What is measured side by side, as words for people and for programs.
@@ -25,12 +26,19 @@ pub struct Row {
     paper: Option<&'static str>,
 }
 
+impl Row {
+    /// Whether it is measured by the clock.
+    fn is_of_disk(&self) -> bool {
+        self.name == WEB_FILES || self.name.starts_with("device_")
+    }
+}
+
 const fn row(name: &'static str, label: &'static str) -> Row {
     Row { name, label, paper: None }
 }
 
 /// The operations of the paper's figure 4, and the workloads of figure 5 with section 4.4.
-pub const ROWS: [Row; 11] = [
+pub const ROWS: [Row; 13] = [
     row("abi_call", "ABI call"),
     row("thread_yield", "thread yield"),
     row("message_number", "round trip, two programs, one number"),
@@ -41,11 +49,10 @@ pub const ROWS: [Row; 11] = [
     row("name_bind", "bind a name"),
     row("process_create", "create, start, end, reap a process"),
     Row { name: WEB_FILES, label: "WebFiles, an access", paper: Some("4.7 %") },
+    row("device_4096", "disk driver alone, a read of 4 KiB"),
+    row("device_65536", "the same, 64 KiB"),
     Row { name: "compute", label: "compute: SHA-256 of 1 MiB", paper: Some("4.5 %, Bartok") },
 ];
-
-/// Name of the figure of an access of WebFiles.
-pub const WEB_FILES: &str = "web_files";
 
 /// The figures of each round, in each variant.
 #[derive(Default)]
@@ -54,7 +61,7 @@ pub struct Measured {
     pub rounds: Vec<[Figures; VARIANTS.len()]>,
     /// What was removed, by program.
     pub removed: Vec<Removed>,
-    /// Unit of the figures, and that of WebFiles.
+    /// Unit of the figures, and that of WebFiles and the disk driver.
     pub units: (&'static str, &'static str),
 }
 
@@ -85,9 +92,9 @@ impl Measured {
 
     /// The tables for people.
     pub fn table(&self) -> String {
-        let (unit, web_unit) = self.units;
+        let (unit, disk_unit) = self.units;
         let head = |index: usize| VARIANTS[index].0;
-        let title = format!("operation ({unit}; WebFiles: {web_unit}), less than as built");
+        let title = format!("operation ({unit}; files and disk: {disk_unit}), less than as built");
         let mut text = format!("{title:<64}\n{:<38}", "");
         text.push_str(&format!("{:>12} {:>20} {:>20} {:>20}  the paper\n", head(0), head(1), head(2), head(3)));
         for row in &ROWS {
@@ -132,7 +139,7 @@ impl Measured {
         let rows = ROWS.iter().map(|row| {
             json!({
                 "name": row.name,
-                "unit": if row.name == WEB_FILES { self.units.1 } else { self.units.0 },
+                "unit": if row.is_of_disk() { self.units.1 } else { self.units.0 },
                 "median": each(&|variant| json!(self.figure(row.name, variant))),
                 "percent_saved": each(&|variant| json!(self.saved(row.name, variant))),
                 "paper": row.paper,
