@@ -35,7 +35,7 @@ pub fn commands() -> String {
     });
     format!(
         "x=$(format ram0 --yes); mount ram0; \
-         bench-disk /fs/ram0 --task web --count {ACCESSES} --size-mib 40 --rounds 2 --figures; sync; {}",
+         bench-disk /fs/ram0 --task web --count {ACCESSES} --size-mib 40 --rounds 2 --figures; {}",
         devices.join("; ")
     )
 }
