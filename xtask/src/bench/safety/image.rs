@@ -117,27 +117,4 @@ fn data_from<'a>(image: &'a [u8], sections: &[SectionHeader], address: u64) -> O
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn failing_functions_are_known_in_both_ways_of_mangling() {
-        for (name, expected) in [
-            ("_RNvNtCsgEmfK2I1SDS_4core9panicking18panic_bounds_check", Some(Kind::Bounds)),
-            ("_ZN4core9panicking18panic_bounds_check17h0123456789abcdefE", Some(Kind::Bounds)),
-            ("_RNvNtNtCsgEmfK2I1SDS_4core5slice5index16slice_index_fail", Some(Kind::Bounds)),
-            ("_ZN5alloc3vec16Vec$LT$T$C$A$GT$6remove13assert_failed17h0123456789abcdefE", Some(Kind::Bounds)),
-            ("_ZN4core9panicking11panic_const23panic_const_div_by_zero17h0123456789abcdefE", Some(Kind::Arithmetic)),
-            ("_RNvNtCsgEmfK2I1SDS_4core6option13unwrap_failed", Some(Kind::Unwrap)),
-            ("_RNvNtCsgEmfK2I1SDS_4core9panicking9panic_fmt", None),
-            ("_ZN5alloc3vec16Vec$LT$T$C$A$GT$4push17h0123456789abcdefE", None),
-        ] {
-            assert_eq!(kind(name), expected, "{name}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_image_is_refused() {
-        assert!(without_checks("none", b"\x7fELF").is_err());
-    }
-}
+mod tests;
