@@ -26,6 +26,8 @@ pub enum Kind {
     Bounds,
     /// Divisions by zero and overflows.
     Arithmetic,
+    /// Futures polled after their end.
+    Resumed,
     /// Values that are not there: `unwrap` and `expect`, and borrows at run time.
     Unwrap,
 }

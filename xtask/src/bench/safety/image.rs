@@ -16,12 +16,14 @@ use super::checks::{self, Counts, Kind};
 use super::code::Code;
 
 /// Parts of the mangled names of functions that report a failure, in either way of mangling.
-const FAILING: [(&str, Kind); 11] = [
+const FAILING: [(&str, Kind); 12] = [
     ("9panicking18panic_bounds_check", Kind::Bounds),
     ("5slice5index16slice_index_fail", Kind::Bounds),
     ("3str16slice_error_fail", Kind::Bounds),
     ("17len_mismatch_fail", Kind::Bounds),
     ("3vec", Kind::Bounds),
+    // The more special name first: the first that fits counts.
+    ("panic_const_async_fn_resumed", Kind::Resumed),
     ("9panicking11panic_const", Kind::Arithmetic),
     ("6option13unwrap_failed", Kind::Unwrap),
     ("6option13expect_failed", Kind::Unwrap),

@@ -114,13 +114,14 @@ impl Measured {
     }
 
     fn removed_table(&self) -> String {
-        let line = |program: &str, cells: [String; 6]| {
+        let line = |program: &str, cells: [String; 7]| {
             let cells: String = cells.iter().map(|cell| format!(" {cell:>12}")).collect();
             format!("{program:<18}{cells}\n")
         };
-        let head = ["code, bytes", "bounds", "arithmetic", "unwrap", "comparisons", "remain"].map(String::from);
+        let head =
+            ["code, bytes", "bounds", "division", "resumed", "unwrap", "comparisons", "remain"].map(String::from);
         let mut text = format!("\n{}", line("checks removed", head));
-        let mut all = [0; 6];
+        let mut all = [0; 7];
         for removed in &self.removed {
             let cells = numbers(removed);
             all.iter_mut().zip(cells).for_each(|(sum, number)| *sum += number);
@@ -146,8 +147,8 @@ impl Measured {
             })
         });
         let removed = self.removed.iter().map(|removed| {
-            let [code_bytes, bounds, arithmetic, unwrap, comparisons, remaining] = numbers(removed);
-            json!({ "program": removed.program, "code_bytes": code_bytes, "bounds": bounds, "arithmetic": arithmetic,
+            let [code_bytes, bounds, arithmetic, resumed, unwrap, comparisons, remaining] = numbers(removed);
+            json!({ "program": removed.program, "code_bytes": code_bytes, "bounds": bounds, "arithmetic": arithmetic, "resumed": resumed,
                     "unwrap": unwrap, "comparisons": comparisons, "remaining": remaining })
         });
         let both = json!({ "operations": rows.collect::<Vec<_>>(), "removed": removed.collect::<Vec<_>>() });
@@ -155,11 +156,11 @@ impl Measured {
     }
 }
 
-fn numbers(removed: &Removed) -> [usize; 6] {
+fn numbers(removed: &Removed) -> [usize; 7] {
     let counts = &removed.counts;
     let of = |kind| counts.removed.get(&kind).copied().unwrap_or(0);
-    let [bounds, arithmetic, unwrap] = [Kind::Bounds, Kind::Arithmetic, Kind::Unwrap].map(of);
-    [removed.code_bytes, bounds, arithmetic, unwrap, counts.comparisons, counts.remaining]
+    let [bounds, arithmetic, resumed, unwrap] = [Kind::Bounds, Kind::Arithmetic, Kind::Resumed, Kind::Unwrap].map(of);
+    [removed.code_bytes, bounds, arithmetic, resumed, unwrap, counts.comparisons, counts.remaining]
 }
 
 fn median(mut figures: Vec<u64>) -> Option<u64> {

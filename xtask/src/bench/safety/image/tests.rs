@@ -84,6 +84,7 @@ fn failing_functions_are_known_in_both_ways_of_mangling() {
         ("_RNvNtNtCsgEmfK2I1SDS_4core5slice5index16slice_index_fail", Some(Kind::Bounds)),
         ("_ZN5alloc3vec16Vec$LT$T$C$A$GT$6remove13assert_failed17h0123456789abcdefE", Some(Kind::Bounds)),
         ("_ZN4core9panicking11panic_const23panic_const_div_by_zero17h0123456789abcdefE", Some(Kind::Arithmetic)),
+        ("_ZN4core9panicking11panic_const28panic_const_async_fn_resumed17h0123456789abcdefE", Some(Kind::Resumed)),
         ("_RNvNtCsgEmfK2I1SDS_4core6option13unwrap_failed", Some(Kind::Unwrap)),
         ("_RNvNtCsgEmfK2I1SDS_4core9panicking9panic_fmt", None),
         ("_ZN5alloc3vec16Vec$LT$T$C$A$GT$4push17h0123456789abcdefE", None),
