@@ -48,6 +48,7 @@ mod sync;
 mod test_machine;
 pub mod thread;
 mod timers;
+mod unchecked;
 mod wait;
 pub mod wait_word;
 
@@ -90,6 +91,13 @@ pub fn start(on: &'static dyn hal_api::Machine, mut boot: Boot) -> String {
         }
         !own
     });
+    let all = boot.parameters.len();
+    if unchecked::is_any() {
+        boot.parameters.retain(|(name, _)| name != unchecked::PARAMETER);
+    }
+    if let Some(why) = unchecked::refusal(boot.parameters.len() < all) {
+        return why;
+    }
     memory::start();
     slab::set_limit((machine().spare_frames() / SLABS_PART).saturating_mul(abi::limits::PAGE_BYTES));
     program::start();

@@ -112,6 +112,11 @@ impl Repository {
         &self.cargo_target
     }
 
+    /// Returns the same sources with another output folder of cargo.
+    pub fn with_target(&self, cargo_target: PathBuf) -> Repository {
+        Repository { cargo_target, ..self.clone() }
+    }
+
     /// Returns a path in the folder of all the tool's output.
     pub fn output(&self, path: &str) -> PathBuf {
         self.cargo_target.join("sing").join(path)

@@ -197,7 +197,7 @@ pub enum Platform {
 
 impl Platform {
     /// Returns the path of the program that contains the kernel.
-    fn program(self, repository: &Repository) -> PathBuf {
+    pub fn program(self, repository: &Repository) -> PathBuf {
         match self {
             Platform::Hosted => repository.cargo_target().join("release/singularity-hosted"),
             Platform::Bare => kernel::stripped(repository),
@@ -362,9 +362,17 @@ fn add_trust(catalogue: &Catalogue, system: &mut SystemManifest, key: PublicKey)
 
 /// Builds the hosted machine, kernel included.
 fn build_hosted(repository: &Repository) -> Outcome<()> {
+    build_hosted_with(repository, &[])
+}
+
+/// Builds the hosted machine with further features, for a measurement.
+///
+/// # Errors
+/// It does not build.
+pub fn build_hosted_with(repository: &Repository, features: &[&str]) -> Outcome<()> {
     let mut command = cargo::command(repository);
     command.args(["build", "--release", "--package", "boot-hosted", "--manifest-path"]);
     command.arg(repository.base().join("Cargo.toml"));
-    command.arg("--target-dir").arg(repository.cargo_target());
+    command.arg("--target-dir").arg(repository.cargo_target()).args(["--features", &features.join(",")]);
     cargo::build(command, "the hosted machine", 30).map(|_| ())
 }

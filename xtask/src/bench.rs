@@ -12,11 +12,13 @@ pub mod chart;
 pub mod debian_kernel;
 pub mod disk;
 pub mod domains;
+pub mod images;
 pub mod initramfs;
 pub mod install;
 pub mod links;
 pub mod linux_guest;
 pub mod pairs;
+pub mod safety;
 pub mod table;
 pub mod web;
 
@@ -63,17 +65,19 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         BenchSubject::Links => links::bench(repository, arguments),
         BenchSubject::Install => install::bench(repository, arguments),
         BenchSubject::Domains => domains::bench(repository, arguments),
+        BenchSubject::Safety => safety::bench(repository, arguments),
+        BenchSubject::Images => images::bench(repository, arguments),
     }
 }
 
 /// Refuses options that have no effect on the subject.
 fn refuse_options_of_others(arguments: &BenchArguments) -> Outcome<()> {
-    use BenchSubject::{Boot, Disk, Domains, Install, Links, Pairs, Table, Web};
+    use BenchSubject::{Boot, Disk, Domains, Install, Links, Pairs, Safety, Table, Web};
     // `disk` reports its own error for other machines.
     let given: [(&str, bool, &[BenchSubject]); 8] = [
-        ("--machine", arguments.machine != MachineName::Hosted, &[Table, Pairs, Boot, Disk, Web, Domains]),
+        ("--machine", arguments.machine != MachineName::Hosted, &[Table, Pairs, Boot, Disk, Web, Domains, Safety]),
         ("--linux-kernel", arguments.linux_kernel.is_some(), &[Table, Web, Domains]),
-        ("--rounds", arguments.rounds != ROUNDS, &[Disk, Web, Links]),
+        ("--rounds", arguments.rounds != ROUNDS, &[Disk, Web, Links, Safety]),
         ("--system", arguments.system.is_some(), &[Web, Links, Install]),
         ("--tap", arguments.tap.is_some(), &[Web]),
         ("--only", arguments.only.is_some(), &[Disk, Web, Links]),
@@ -200,6 +204,7 @@ mod tests {
         for words in [
             "install --machine qemu",
             "install --rounds 5",
+            "images --machine qemu",
             "install --only read",
             "install --tap tap0",
             "install --charts folder",
@@ -221,6 +226,7 @@ mod tests {
             "web --functions --system web --tap tap0 --machine qemu --linux-kernel file",
             "--machine qemu --linux-kernel file",
             "domains --machine qemu --linux-kernel file --charts folder --json file",
+            "safety --machine qemu --rounds 5 --json file",
         ] {
             assert_eq!(refuse_options_of_others(&arguments(words)), Ok(()), "{words}");
         }

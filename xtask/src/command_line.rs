@@ -50,7 +50,7 @@ pub struct BenchArguments {
     /// Output file for the figures, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Rounds of disk, web and links; medians are shown
+    /// Rounds of disk, web, links and safety; medians are shown
     #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub rounds: u16,
     /// The system to measure the web server of, or to install into: a file, or the name of one in systems/
@@ -90,6 +90,10 @@ pub enum BenchSubject {
     Install,
     /// The operations in each configuration of hardware domains, beside Linux
     Domains,
+    /// The operations without the run-time checks of programs, and without the monitor of contracts
+    Safety,
+    /// Sizes of images, with and without the code that their programs do not use
+    Images,
 }
 
 /// `sing base`.

@@ -7,6 +7,7 @@
 
 extern crate alloc;
 
+mod device;
 mod figures;
 mod tasks;
 mod web_files;
@@ -67,7 +68,7 @@ pub fn main(startup: Startup) -> i32 {
         Err(Error::At(path, error)) => output.finish_with(report::path_error(&path, &error)),
         Err(Error::NoTask(task)) => {
             report::error(format_args!(
-                "unknown task {task}; use all, read, random, latency, write, files, tree or web"
+                "unknown task {task}; use all, read, random, latency, write, files, tree, web or device"
             ));
             output.finish_with(2)
         }

@@ -12,6 +12,7 @@ use sip::exheap::ExVec;
 use sip::time::monotonic;
 
 use crate::Error;
+use crate::device::Device;
 use crate::figures::Figures;
 use crate::web_files;
 
@@ -47,6 +48,7 @@ impl Bench {
             "files" => self.files(&path),
             "tree" => self.tree(&path),
             "web" => self.web(&path),
+            "device" => self.device(&path),
             other => return Err(Error::NoTask(other.into())),
         };
         result.map_err(|error| Error::At(path, error))
@@ -163,6 +165,17 @@ impl Bench {
         let (nanoseconds, bytes) = web_files::read(&mut self.namespace, folder, folders, self.count)?;
         let what = format!("opening and reading files of the web, {bytes} bytes");
         self.figures.rate("web", &what, self.count, nanoseconds);
+        Ok(())
+    }
+
+    /// Reads a disk through its driver alone.
+    fn device(&mut self, path: &str) -> Result<(), AccessError> {
+        let bytes = self.block_bytes;
+        let device = Device::open(&mut self.namespace, path, bytes)?;
+        let (blocks, [in_order, at_random]) = device.measure(self.size_bytes)?;
+        let what = format!("reading blocks of {bytes} from the disk's driver");
+        self.figures.rate(&format!("device_{bytes}"), &format!("{what}, in order"), blocks, in_order);
+        self.figures.rate(&format!("device_random_{bytes}"), &format!("{what}, at random"), blocks, at_random);
         Ok(())
     }
 

@@ -6,6 +6,7 @@
 //! measured in cycles (`hosted`). Deliberately not here: the measurements, in `benches/suite`.
 
 mod charts;
+pub mod files;
 mod hosted;
 mod rows;
 
@@ -18,14 +19,10 @@ use sing::domains::Configuration;
 use sing::failure::Outcome;
 use sing::repository::{Repository, write_whole};
 
-use rows::{CONFIGURATIONS, Measured, WEB_FILES};
+use rows::{CONFIGURATIONS, Measured};
 
 /// Instruction counts hardly vary.
 const COMMANDS: &str = "bench --crowd 0 --rounds 5";
-/// Files read by WebFiles, of a set that is larger than the file system's cache.
-const ACCESSES: u64 = 10_000;
-/// The first round also fills the cache.
-const WEB_ROUND: &str = "web_1";
 
 /// `sing bench domains`. Returns 1 if an operation could not be measured; a missed target is shown, but is not a
 /// failure.
@@ -60,13 +57,9 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
 fn measure(repository: &Repository, kind: MachineName, configuration: Configuration) -> Outcome<Figures> {
     let machine = Machine { domains: Some(configuration), ..bare_machine(kind, 1, &COUNTING, COMMANDS) };
     let mut figures = printed_figures(machine.run(repository)?, &machine.way())?;
-    let commands = format!(
-        "x=$(format ram0 --yes); mount ram0; \
-         bench-disk /fs/ram0 --task web --count {ACCESSES} --size-mib 40 --rounds 2 --figures"
-    );
+    let commands = files::commands();
     let machine = Machine { system: "bench-files", commands: &commands, ..machine };
-    let read = printed_figures(machine.run(repository)?, &machine.way())?;
     // A nanosecond is an instruction, and nothing waits.
-    figures.extend(read.get(WEB_ROUND).map(|nanoseconds| (WEB_FILES.to_string(), nanoseconds / ACCESSES)));
+    figures.extend(files::figures(&printed_figures(machine.run(repository)?, &machine.way())?));
     Ok(figures)
 }

@@ -9,7 +9,8 @@ use sing::repository::{Repository, write_whole};
 use sing::systems::{self, Platform};
 use std::process::Command;
 
-use super::rows::ROWS;
+use super::files::{self, DRIVER_ROWS, WEB_FILES};
+use super::rows::{ROWS, Row, row_without_paper};
 use crate::bench::table::{Figures, grouped};
 use crate::bench::{LIMIT, measure_linux, printed_figures};
 use crate::command_line::BenchArguments;
@@ -17,6 +18,7 @@ use crate::command_line::BenchArguments;
 const CONFIGURATIONS: [Configuration; 3] = [Configuration::SipPhys, Configuration::HipR3, Configuration::HipR3S];
 const HIP_R3_S: usize = 2;
 const COMMANDS: &str = "bench --crowd 0";
+const FILES: Row = row_without_paper(WEB_FILES, "WebFiles, an access");
 
 /// Operations across domains, and what of Linux they are to be below: a round trip over a pair of sockets, a program
 /// started by posix_spawn.
@@ -52,12 +54,19 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
 }
 
 fn measure(repository: &Repository, configuration: Configuration) -> Outcome<Figures> {
-    let manifest = domains::system_in(repository, &repository.system_manifest("bench".as_ref())?, configuration)?;
+    let mut figures = run(repository, "bench", configuration, COMMANDS)?;
+    figures.extend(files::figures(&run(repository, "bench-files-hosted", configuration, &files::commands())?));
+    Ok(figures)
+}
+
+/// Runs commands in a system and returns the figures that they print.
+fn run(repository: &Repository, system: &str, configuration: Configuration, commands: &str) -> Outcome<Figures> {
+    let manifest = domains::system_in(repository, &repository.system_manifest(system.as_ref())?, configuration)?;
     let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
     let mut command = Command::new(&ready.machine);
     command.arg("--system").arg(&ready.image).args(["--processors", "1"]);
-    command.arg("--parameter").arg(format!("commands={COMMANDS}"));
-    let way = format!("run --system bench --domains {} -c '{COMMANDS}'", configuration.word());
+    command.arg("--parameter").arg(format!("commands={commands}"));
+    let way = format!("run --system {system} --domains {} -c '{commands}'", configuration.word());
     printed_figures(run_machine(command, LIMIT)?, &way)
 }
 
@@ -69,7 +78,8 @@ struct Measured {
 impl Measured {
     fn missing(&self) -> Vec<String> {
         let missing = |(configuration, figures): (Configuration, &Figures)| {
-            let rows = ROWS.iter().filter(|row| !figures.contains_key(row.name));
+            let all = ROWS.iter().chain([&FILES]).chain(&DRIVER_ROWS);
+            let rows = all.filter(|row| !figures.contains_key(row.name));
             rows.map(|row| format!("{} in {}", row.name, configuration.word())).collect::<Vec<_>>()
         };
         CONFIGURATIONS.into_iter().zip(&self.here).flat_map(missing).collect()
@@ -82,6 +92,12 @@ impl Measured {
             let shown = |figures: &Figures| figures.get(row.name).map_or("-".into(), |figure| grouped(*figure));
             let cells = self.here.each_ref().map(shown);
             text.push_str(&line(row.label, cells.each_ref().map(String::as_str), &shown(&self.linux)));
+        }
+        text.push_str(&line("\nfiles and disk (ns)", words, ""));
+        for row in [&FILES].into_iter().chain(&DRIVER_ROWS) {
+            let shown = |figures: &Figures| figures.get(row.name).map_or("-".into(), |figure| grouped(*figure));
+            let cells = self.here.each_ref().map(shown);
+            text.push_str(&line(row.label, cells.each_ref().map(String::as_str), ""));
         }
         text.push_str(&format!("\n{:<66} {:>10} {:>10}\n", "target (cycles)", "at most", "is"));
         for (what, is, at_most) in self.targets() {
@@ -103,16 +119,23 @@ impl Measured {
     }
 
     fn json(&self) -> String {
-        let cycles = |name: &str| -> Value {
+        let each = |name: &str| -> Value {
             let pairs = CONFIGURATIONS.iter().zip(&self.here);
             pairs.map(|(one, figures)| (one.word().to_string(), json!(figures.get(name)))).collect::<Map<_, _>>().into()
         };
-        let rows = ROWS.iter().map(
-            |row| json!({ "name": row.name, "cycles": cycles(row.name), "linux_cycles": self.linux.get(row.name) }),
-        );
+        let rows = ROWS
+            .iter()
+            .map(|row| json!({ "name": row.name, "cycles": each(row.name), "linux_cycles": self.linux.get(row.name) }));
+        let files = [&FILES]
+            .into_iter()
+            .chain(&DRIVER_ROWS)
+            .map(|row| json!({ "name": row.name, "nanoseconds": each(row.name) }));
         let targets =
             self.targets().map(|(what, is, at_most)| json!({ "what": what, "cycles": is, "target_cycles": at_most }));
-        format!("{:#}\n", json!({ "operations": rows.collect::<Vec<_>>(), "targets": targets }))
+        format!(
+            "{:#}\n",
+            json!({ "operations": rows.collect::<Vec<_>>(), "files": files.collect::<Vec<_>>(), "targets": targets })
+        )
     }
 }
 

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value, json};
 use sing::domains::Configuration;
 
+use super::files::{DRIVER_ROWS, WEB_FILES};
 use crate::bench::table::{Figures, grouped};
 
 /// The configurations in the order of the paper, which is that of all lists here.
@@ -36,6 +37,11 @@ pub struct Row {
 
 const fn row(name: &'static str, label: &'static str, paper: Paper) -> Row {
     Row { name, label, paper }
+}
+
+/// An operation without a figure in the paper.
+pub const fn row_without_paper(name: &'static str, label: &'static str) -> Row {
+    row(name, label, NOT_THERE)
 }
 
 /// SR is a message between threads of one process, PSR between processes. The paper gives HIP-R3-S as multiples: 9.6
@@ -73,9 +79,6 @@ pub const MACRO_ROWS: [Row; 2] = [
     row(WEB_FILES, "WebFiles, an access", [Some(1_000), Some(1_063), Some(1_189), None, Some(1_330), Some(1_377)]),
     row("compute", "compute", [Some(1_000), Some(1_025), Some(1_025), Some(1_025), Some(1_025), Some(1_025)]),
 ];
-
-/// Name of the figure of an access of WebFiles.
-pub const WEB_FILES: &str = "web_files";
 
 /// What is to be reached, in instructions.
 pub struct Target {
@@ -139,7 +142,7 @@ impl Measured {
     /// Configurations and operations without a figure.
     pub fn missing(&self) -> Vec<String> {
         let all = CONFIGURATIONS.iter().enumerate().flat_map(|(index, configuration)| {
-            ROWS.iter().chain(&MACRO_ROWS).map(move |row| (index, configuration, row.name))
+            ROWS.iter().chain(&MACRO_ROWS).chain(&DRIVER_ROWS).map(move |row| (index, configuration, row.name))
         });
         let missing = all.filter(|(index, _, name)| self.figure(*index, name).is_none());
         missing.map(|(_, configuration, name)| format!("{name} in {}", configuration.word())).collect()
@@ -171,6 +174,10 @@ impl Measured {
             let relative = |cycles: u32| format!("{:.3}", f64::from(cycles) / 1000.0);
             let paper = row.paper.map(|cycles| cycles.map_or("-".into(), relative)).join(" / ");
             text.push_str(&line([row.label], &cells.each_ref().map(String::as_str), "", &paper));
+        }
+        for row in &DRIVER_ROWS {
+            let cells = self.cells(row, 2);
+            text.push_str(&line([row.label], &cells.each_ref().map(String::as_str), "", &paper(row)));
         }
         text.push_str("\ntarget (instructions)                                  at most         is\n");
         for target in self.targets() {
@@ -210,8 +217,12 @@ impl Measured {
                 "paper_relative_cycles": by_word(&|index| json!(row.paper[index].map(|cycles| f64::from(cycles) / 1000.0))),
             })
         });
+        let drivers = DRIVER_ROWS.iter().map(
+            |row| json!({ "name": row.name, "instructions": by_word(&|index| json!(self.figure(index, row.name))) }),
+        );
         let both = json!({
             "operations": rows.collect::<Vec<_>>(),
+            "disk_driver": drivers.collect::<Vec<_>>(),
             "macro_benchmarks": macros.collect::<Vec<_>>(),
             "targets": targets,
         });
@@ -273,7 +284,7 @@ mod tests {
     #[test]
     fn what_has_no_figure_is_named() {
         let missing = measured().missing();
-        assert_eq!(missing.len(), CONFIGURATIONS.len() * (ROWS.len() - 3 + MACRO_ROWS.len()));
+        assert_eq!(missing.len(), CONFIGURATIONS.len() * (ROWS.len() - 3 + MACRO_ROWS.len() + DRIVER_ROWS.len()));
         assert!(missing.contains(&"thread_yield in hip-r3".to_string()), "{missing:?}");
     }
 
