@@ -1,10 +1,11 @@
 //! The template: a process that has nothing but the stub, and forks a process for each domain.
 //!
-//! It is forked from the machine while that has one thread, gives up everything, and is then a mapper without a domain:
-//! the machine commands it to fork. Little is mapped in it, so a fork copies little and the new process has nothing to
-//! give up. The descriptor of a new process (pidfd) comes through a socket.
+//! It is forked while the machine has one thread, gives up everything, and is then a mapper without a domain: the machine
+//! commands it to fork. Little is mapped in it, so a fork copies little and the new process has nothing to give up. The
+//! descriptor of a new process (pidfd) comes through a socket. The template's parent, the *guard*, only waits for the end
+//! of the machine.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::mem::{self, MaybeUninit};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
@@ -45,6 +46,8 @@ pub(super) struct Template {
     /// Where the template has its message and the numbers of processes.
     page: usize,
     line: UnixStream,
+    /// Closed when the machine ends, which the guard sees.
+    _watched: UnixStream,
     issued: Mutex<Issued>,
 }
 
@@ -62,28 +65,36 @@ impl Template {
         commands.iter().enumerate().for_each(|(number, command)| control.put(number as u32, command));
         control.issue(commands.len() as u32);
         put_message(&control, page);
+        let (mut watched, watching) = UnixStream::pair()?;
         // SAFETY: takes no arguments.
         let machine = unsafe { libc::getpid() };
-        let mut process: libc::c_int = -1;
-        // SAFETY: as fork, in a process with one thread, so the child's memory is consistent; `process` is live. The child
-        // uses nothing that the C library keeps of processes and threads.
-        let number =
-            unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_PIDFD | libc::SIGCHLD, 0, &raw mut process, 0, 0) };
-        match number {
-            -1 => Err(io::Error::last_os_error()),
+        // SAFETY: the process has one thread, so the child's memory is consistent.
+        match unsafe { libc::fork() } {
+            -1 => return Err(io::Error::last_os_error()),
             0 => {
+                drop((ours, watched));
                 die_with(machine);
                 prepare();
-                become_mapper(window, shared, files, &control, &theirs)
+                match fork_with_parent() {
+                    0 => become_mapper(window, shared, files, &control, &theirs),
+                    number => guard(number, watching),
+                }
             }
-            number => {
-                // SAFETY: the host has opened it for this process, and nobody else owns it.
-                let process = unsafe { OwnedFd::from_raw_fd(process) };
-                let issued = Mutex::new(Issued::first(commands.len()));
-                let mapper = Mapper::new(window, process, control);
-                Ok(Self { mapper, number: number as u32, page, line: ours, issued })
-            }
+            _ => drop(watching),
         }
+        let mut number = [0; 4];
+        watched.read_exact(&mut number)?;
+        let number = u32::from_le_bytes(number);
+        // SAFETY: touches no memory. The guard has not ended, so the number is still the template's.
+        let process = unsafe { libc::syscall(libc::SYS_pidfd_open, number, 0) };
+        if process < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the descriptor is new, and nobody else owns it.
+        let process = unsafe { OwnedFd::from_raw_fd(process as RawFd) };
+        let issued = Mutex::new(Issued::first(commands.len()));
+        let mapper = Mapper::new(window, process, control);
+        Ok(Self { mapper, number, page, line: ours, _watched: watched, issued })
     }
 
     /// Forks a process with this part, in which its first commands are issued.
@@ -159,6 +170,29 @@ fn put_message(control: &Control, page: usize) {
     let rights = [rights_bytes, kind, FIRST_FREE as u64];
     let words = header.into_iter().chain(part).chain(rights);
     words.enumerate().for_each(|(index, word)| control.runner(0).set_word(MESSAGE + index * 8, word));
+}
+
+/// Forks. The child, which gets 0, ends with this process. The process has one thread.
+fn fork_with_parent() -> libc::pid_t {
+    // SAFETY: takes no arguments.
+    let parent = unsafe { libc::getpid() };
+    // SAFETY: the process has one thread, so the child's memory is consistent.
+    let number = unsafe { libc::fork() };
+    if number == 0 {
+        die_with(parent);
+    }
+    number
+}
+
+/// Says the template's number, and ends when the machine does. A machine that is confined may send no signal to
+/// processes outside, not even that of its death; so the template ends with this process.
+fn guard(template: libc::pid_t, mut watching: UnixStream) -> ! {
+    if template > 0 && watching.write_all(&template.to_le_bytes()).is_ok() {
+        let mut nothing = [0];
+        // Nothing comes; whatever this returns, the machine has ended.
+        let _ = watching.read(&mut nothing);
+    }
+    host::exit_now(0)
 }
 
 /// Gives up what a domain's process must not have: privileges to come, signals, dumps of its memory; and lets the host
