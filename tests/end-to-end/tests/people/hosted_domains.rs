@@ -1,5 +1,6 @@
 //! Hardware domains of the hosted machine: processes of the host.
 
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -65,7 +66,7 @@ fn a_domain_is_a_process_with_two_threads_and_nothing_of_the_host_and_ends_with_
     let mut live = Live::start(Machine::new().system(system.path()).command(None));
     assert!(live.ask("hello").contains("Hello, world!"));
     let count = live.counters()["hardware domains"];
-    // Until the process of `sysinfo` has ended, and those that are made ahead are made.
+    // Until the process of `sysinfo` has ended.
     std::thread::sleep(Duration::from_secs(1));
     let all = descendants(live.process());
     let threads = |process: &u32| std::fs::read_dir(format!("/proc/{process}/task")).map_or(0, Iterator::count);
@@ -92,26 +93,57 @@ fn a_domain_is_a_process_with_two_threads_and_nothing_of_the_host_and_ends_with_
         assert!(threads(process) <= 3, "process {process} has {} threads", threads(process));
     }
     assert_eq!(live.end(), Some(0));
+    all_end(&all);
+}
+
+/// Waits until none of these processes is there.
+fn all_end(processes: &[u32]) {
     let begin = Instant::now();
-    while all.iter().any(|&process| is_there(process)) {
+    while processes.iter().any(|&process| is_there(process)) {
         assert!(begin.elapsed() < Duration::from_secs(10), "processes are left");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
 #[test]
-fn an_end_of_a_domains_process_ends_its_programs_and_nobody_else() {
+fn a_machine_that_is_killed_leaves_no_process_of_a_domain() {
     let system = apart();
     let mut live = Live::start(Machine::new().system(system.path()).command(None));
-    live.ask("sleep 3s &");
-    let programs = live.processes();
-    // The newest with more than the window in it: those without are ready for the next domains.
+    assert!(live.ask("hello").contains("Hello, world!"));
+    let all = descendants(live.process());
+    assert!(all.len() > 10, "{all:?}");
+    kill(live.process());
+    all_end(&all);
+}
+
+fn kill(process: u32) {
+    let process = rustix::process::Pid::from_raw(process as i32).expect("a number");
+    rustix::process::kill_process(process, rustix::process::Signal::KILL).expect("it is ours");
+}
+
+/// The machine's processes that have more than the window in them, which the template does not have.
+fn used(machine: u32) -> BTreeSet<u32> {
     let is_used = |process: &u32| {
         std::fs::read_to_string(format!("/proc/{process}/maps")).is_ok_and(|maps| maps.contains("singularity-images"))
     };
-    let victim = descendants(live.process()).into_iter().filter(is_used).max().expect("a program in a domain");
-    let pid = rustix::process::Pid::from_raw(victim as i32).expect("a number");
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("it is ours");
+    descendants(machine).into_iter().filter(is_used).collect()
+}
+
+#[test]
+fn an_end_of_a_domains_process_ends_its_programs_and_nobody_else() {
+    let system = apart();
+    let mut live = Live::start(Machine::new().system(system.path()).command(None));
+    let before = used(live.process());
+    live.ask("sleep 4s &");
+    let victim = loop {
+        let new: Vec<u32> = used(live.process()).difference(&before).copied().collect();
+        if let [new] = new[..] {
+            break new;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let programs = live.processes();
+    kill(victim);
     // It ends when it is to go on.
     live.ask_what_says("wait", "its hardware domain ended");
     let now = live.processes();
