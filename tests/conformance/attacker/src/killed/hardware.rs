@@ -128,10 +128,15 @@ fn publish(stage: &Stage) -> (u64, u64) {
         add_interrupt(stage, bus, publication);
     }
     stage.run("publication_open", &[bus, publication]);
+    quiesce(stage, (bus, publication));
+    (bus, publication)
+}
+
+/// Declares the device quiescent if its driver, this process or the last, has left it.
+fn quiesce(stage: &Stage, (bus, publication): (u64, u64)) {
     while stage.one_of("publication_released", &[bus, 0], &[Status::TimedOut]).is_some() {
         stage.run("publication_ready", &[bus, publication]);
     }
-    (bus, publication)
 }
 
 /// The bus, with the device published on it.
@@ -143,10 +148,8 @@ fn bus(stage: &mut Stage) -> (u64, u64) {
 
 /// The device, open, whatever its last driver left.
 fn device(stage: &mut Stage) -> u64 {
-    let (bus, publication) = bus(stage);
-    while stage.one_of("publication_released", &[bus, 0], &[Status::TimedOut]).is_some() {
-        stage.run("publication_ready", &[bus, publication]);
-    }
+    let bus = bus(stage);
+    quiesce(stage, bus);
     stage.must("device_open", &[DEVICE])
 }
 
@@ -161,6 +164,8 @@ fn dma(stage: &mut Stage) {
     // The machine keeps it until the device is declared quiescent.
     stage.run("dma_begin", &[device, block(4096)]);
     stage.run("device_close", &[device]);
+    let bus = bus(stage);
+    quiesce(stage, bus);
 }
 
 fn submit(stage: &mut Stage) {
