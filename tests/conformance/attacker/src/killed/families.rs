@@ -3,9 +3,9 @@
 use sip::Status;
 use sip::abi::limits;
 
-use super::{CLIENT, Scene, Stage};
+use super::{BETWEEN, CLIENT, INSIDE, Scene, Stage};
 use crate::objects::{channel, end_thread, sleep_thread, thread_at};
-use crate::raw::{put_text, word};
+use crate::raw::{put_text, set_byte, word};
 
 const PROGRAM: &str = "conformance-attacker";
 /// An act that does not exist, so that the child panics and its text is in the debug sink.
@@ -95,7 +95,13 @@ fn sink_scene(name: &str) -> Option<Scene> {
 
 fn thread_scene(name: &str) -> Option<Scene> {
     Some(match name {
-        "thread_create" | "thread_exit" => |stage| {
+        "thread_exit" => |stage| {
+            let thread = stage
+                .must("thread_create", &[exit as extern "C" fn(u64) -> ! as usize as u64, stage.mark.unwrap_or(0)]);
+            stage.run("thread_join", &[thread, limits::NEVER]);
+            stage.mark.inspect(|&address| set_byte(address, BETWEEN));
+        },
+        "thread_create" => |stage| {
             let thread = stage.must("thread_create", &[end_thread as extern "C" fn(u64) -> ! as usize as u64, 0]);
             stage.run("thread_join", &[thread, limits::NEVER]);
         },
@@ -113,6 +119,14 @@ fn thread_scene(name: &str) -> Option<Scene> {
         "thread_self" => |stage| stage.run("thread_self", &[]),
         _ => return None,
     })
+}
+
+/// Code of a thread that exits at once, and marks it at this address, if any.
+extern "C" fn exit(mark: u64) -> ! {
+    if mark != 0 {
+        set_byte(mark, INSIDE);
+    }
+    end_thread(0)
 }
 
 fn created(stage: &Stage, act: &str) -> u64 {
