@@ -10,6 +10,7 @@ mod bench;
 pub mod command_line;
 mod fuzz;
 mod hostile;
+mod kills;
 mod needs;
 mod test;
 

@@ -25,7 +25,7 @@ use sing::test::{self, CONFORMANCE, END_TO_END, FUZZING, Selection, UNIT, again,
 use sing::test_output::{Counts, Verdict, verdict};
 use sing::tool;
 
-use crate::{fuzz, hostile, needs};
+use crate::{fuzz, hostile, kills, needs};
 
 /// Timeout of a conformance run.
 const CONFORMANCE_LIMIT: Duration = Duration::from_secs(600);
@@ -50,7 +50,7 @@ const LONG_FAILING_SOCKETS: [(u32, u32); 3] = [(31, 3000), (97, 3000), (211, 300
 /// Marks the suite's lines about the longest kernel calls.
 const LONGEST: &str = "longest stretch in ";
 /// Memory for the ten thousand processes of the suite.
-const BARE_MEMORY: &str = "1152M";
+pub const BARE_MEMORY: &str = "1152M";
 /// Memory of the machine that runs out of it.
 const SHORT_OF_MEMORY_MIB: &str = "32";
 const LONG_CONFORMANCE_LIMIT: Duration = Duration::from_secs(2 * 3600);
@@ -146,6 +146,9 @@ fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Co
         Ok(_) => suite("conformance on bare machines", bare_conformance(selection)),
         Err(failure) => skipped("conformance on bare machines", &failure.to_string()),
     };
+    if selection.long {
+        counts += suite(kills::SUITE, kills::check(repository, selection, qemu.as_ref().err()));
+    }
     counts += suite("services-check", services_check(repository, selection));
     counts += suite("network-check", network_check(repository, selection));
     counts += suite("adversary-check", adversary_check(repository, selection));

@@ -17,6 +17,7 @@ mod domains;
 mod faults;
 mod hardware;
 mod host_calls;
+mod killed;
 mod messages;
 mod objects;
 mod raw;
@@ -37,6 +38,7 @@ const ACTS: &[&[(&str, Act)]] = &[
     claims::ACTS,
     children::ACTS,
     abuse::ACTS,
+    killed::ACTS,
     accounts::ACTS,
     hardware::ACTS,
     host_calls::ACTS,

@@ -54,6 +54,13 @@ pub(crate) fn put_text(text: &str) -> u64 {
     text.len() as u64
 }
 
+/// Sets a byte of this process's memory.
+pub(crate) fn set_byte(address: u64, byte: u8) {
+    let place: *mut u8 = core::ptr::with_exposed_provenance_mut(address as usize);
+    // SAFETY: the kernel returned the address for this process to write to, and nothing refers to it in between.
+    unsafe { place.write_volatile(byte) };
+}
+
 /// The address of the function with this number in the table.
 pub(crate) fn entry_address(number: usize) -> usize {
     assert!(number < FUNCTIONS.len());

@@ -8,6 +8,7 @@
 extern crate alloc;
 
 mod closing;
+mod copies;
 mod family;
 mod principals;
 mod quotas;
@@ -85,6 +86,8 @@ const ACTS: &[(&str, Act)] = &[
     ("pass-and-end", talk::pass_and_end),
     ("keep-passed", talk::keep_passed),
     ("ask-often", talk::ask_often),
+    ("copy-there", copies::there),
+    ("copy-back", copies::back),
     ("hold-everything", closing::hold_everything),
     ("closed-after-queue", closing::closed_after_queue),
     ("parent", family::parent),

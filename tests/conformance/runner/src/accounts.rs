@@ -8,7 +8,7 @@ use sip::process::Child;
 use sip::{Deadline, diagnostics, thread};
 
 use crate::job::{attacker, channel, end_of};
-use crate::{Body, Outcome, Test, check};
+use crate::{Body, Outcome, Settings, Test, check};
 
 /// Uncharged growth: chunks of free slots, the suite's own blocks, stacks of measured threads.
 const SLACK_BYTES: u64 = 400 * 1024;
@@ -58,7 +58,7 @@ fn charged(child: &Child) -> Result<u64, String> {
     Ok(members.map(|record| record.memory_bytes + record.block_bytes + record.kernel_bytes).sum())
 }
 
-fn is_charged(number: usize) -> Outcome {
+fn is_charged(_: &Settings, number: usize) -> Outcome {
     let (importer, exporter) = channel()?;
     let child = attacker("account").number(number as u64).server(exporter).start()?;
     let ask = |importer: conformance_contract::errand::Imp<conformance_contract::errand::states::Ready>| match importer

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use sip::process::EpitaphKind;
 
-use crate::job::{ATTACKER, CITIZEN, Job};
+use crate::job::{ATTACKER, CITIZEN, Job, VICTIM};
 use crate::{Body, Outcome, Test, check};
 
 /// A program, and its required exit.
@@ -178,7 +178,7 @@ pub(crate) fn tests() -> Vec<Test> {
 
 /// Starts every program once, so that its image is mapped.
 pub(crate) fn load_programs() {
-    for program in [CITIZEN, ATTACKER] {
+    for program in [CITIZEN, ATTACKER, VICTIM] {
         // A program that cannot start fails every test by itself.
         if let Err(why) = Job::new(program, "exit").succeed() {
             sip::log!("{program}: {}", format!("{why}"));

@@ -11,6 +11,8 @@ use sip::{Deadline, Status};
 pub(crate) const CITIZEN: &str = "conformance-citizen";
 /// The driver of the simulated hardware.
 pub(crate) const DRIVER: &str = "conformance-driver";
+/// The unsafe one with permissions, to be killed.
+pub(crate) const VICTIM: &str = "conformance-victim";
 /// The unsafe one.
 pub(crate) const ATTACKER: &str = "conformance-attacker";
 

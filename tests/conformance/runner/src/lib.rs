@@ -10,6 +10,7 @@ extern crate alloc;
 
 mod accounts;
 mod attacks;
+mod copies;
 mod crowds;
 mod domains;
 mod endings;
@@ -17,6 +18,7 @@ mod hardware;
 mod host_calls;
 mod installing;
 mod job;
+mod kills;
 mod latency;
 mod lifecycle;
 mod loans;
@@ -59,7 +61,9 @@ pub(crate) enum Body {
     /// Starts a program and checks its exit.
     Ending(&'static endings::Ending),
     /// Attacks one ABI function, by its number in the table.
-    AbiFunction(fn(usize) -> Outcome, usize),
+    AbiFunction(fn(&Settings, usize) -> Outcome, usize),
+    /// Kills while blocks of this size cross, given or lent.
+    Copies(fn(&Settings, u64) -> Outcome, u64),
 }
 
 /// Settings of the suite.
@@ -68,11 +72,14 @@ pub(crate) struct Settings {
     long: bool,
     /// Whether the programs run in hardware domains.
     domains: bool,
+    /// Kills in each ABI function and each kind of copy.
+    kills: u64,
 }
 
 /// Runs the tests; the exit status is 1 if one failed.
 pub fn main(startup: Startup) -> i32 {
-    let settings = Settings { long: startup.long, domains: startup.domains };
+    let kills = startup.kills.unsigned_abs();
+    let settings = Settings { long: startup.long, domains: startup.domains, kills };
     let (mut passed, mut failed) = (0, 0);
     // The first start of each program maps its image and registers its contracts, which persist.
     endings::load_programs();
@@ -83,6 +90,8 @@ pub fn main(startup: Startup) -> i32 {
         loans::tests(),
         principals::tests(),
         attacks::tests(),
+        kills::tests(),
+        copies::tests(),
         accounts::tests(),
         scheduling::tests(),
         crowds::tests(),
@@ -121,7 +130,8 @@ fn run(test: &Test, settings: &Settings) -> Outcome {
     let outcome = match test.body {
         Body::Function(function) => function(settings),
         Body::Ending(ending) => ending.check(),
-        Body::AbiFunction(function, number) => function(number),
+        Body::AbiFunction(function, number) => function(settings, number),
+        Body::Copies(function, number) => function(settings, number),
     };
     // The test's own error is more informative than its leaks.
     let left = before.wait_until_back();

@@ -4,7 +4,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use sip::{Deadline, diagnostics, memory, thread};
+use sip::{Deadline, diagnostics, memory, process, thread};
 
 /// Counters that a test must restore.
 const COUNTED: [&str; 10] = [
@@ -19,6 +19,11 @@ const COUNTED: [&str; 10] = [
     "exchange bytes",
     "stacks",
 ];
+
+/// Counters that not every machine has.
+const COUNTED_IF_THERE: &str = "hardware domains";
+/// What the runner itself holds.
+const OWN: [&str; 4] = ["own handles", "own endpoints", "own children", "own blocks"];
 
 /// Timeout for the cleanup of a test's last thread.
 const TIMEOUT_MS: u64 = 20_000;
@@ -38,7 +43,10 @@ impl Count {
             // The runner's own heap may grow meanwhile.
             Ok(if name == "pages" { value - own_pages } else { value })
         };
-        COUNTED.iter().map(|name| value(name)).collect::<Result<_, String>>().map(Count)
+        let mut counts = COUNTED.iter().map(|name| value(name)).collect::<Result<Vec<u64>, String>>()?;
+        counts.push(value(COUNTED_IF_THERE).unwrap_or(0));
+        counts.extend(own()?);
+        Ok(Count(counts))
     }
 
     /// Waits until all counters are back at this count; the error lists the differences.
@@ -57,8 +65,16 @@ impl Count {
     }
 
     fn difference(&self, now: &Count) -> String {
-        let rows = COUNTED.iter().zip(&self.0).zip(&now.0).filter(|((_, before), after)| before != after);
+        let names = COUNTED.iter().chain([&COUNTED_IF_THERE]).chain(&OWN);
+        let rows = names.zip(&self.0).zip(&now.0).filter(|((_, before), after)| before != after);
         let rows: Vec<String> = rows.map(|((name, before), after)| format!("{name}: {before} -> {after}")).collect();
         format!("not everything was given back: {}", rows.join(", "))
     }
+}
+
+/// What the runner itself holds, in the order of [`OWN`].
+fn own() -> Result<[u64; 4], String> {
+    let records = diagnostics::processes().map_err(|status| format!("the processes: {}", status.text()))?;
+    let record = records.iter().find(|record| record.id == process::id()).ok_or("the runner is not listed")?;
+    Ok([record.handles, record.endpoints, record.children, record.blocks])
 }
