@@ -1,6 +1,5 @@
 //! Hardware domains of the hosted machine: processes of the host.
 
-use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -121,28 +120,32 @@ fn kill(process: u32) {
     rustix::process::kill_process(process, rustix::process::Signal::KILL).expect("it is ours");
 }
 
-/// The machine's processes that have more than the window in them, which the template does not have.
-fn used(machine: u32) -> BTreeSet<u32> {
-    let is_used = |process: &u32| {
-        std::fs::read_to_string(format!("/proc/{process}/maps")).is_ok_and(|maps| maps.contains("singularity-images"))
-    };
-    descendants(machine).into_iter().filter(is_used).collect()
+/// The newest process of a domain, once none is coming or going and it is used.
+fn newest_that_stays(machine: u32) -> u32 {
+    let newest = || descendants(machine).into_iter().max().expect("a program in a domain");
+    let begin = Instant::now();
+    loop {
+        let process = newest();
+        std::thread::sleep(Duration::from_millis(200));
+        if newest() == process && is_used(process) {
+            return process;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(10), "process {process} is not used");
+    }
+}
+
+/// Whether a domain's process has more than the window in it.
+fn is_used(process: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{process}/maps")).is_ok_and(|maps| maps.contains("singularity-images"))
 }
 
 #[test]
 fn an_end_of_a_domains_process_ends_its_programs_and_nobody_else() {
     let system = apart();
     let mut live = Live::start(Machine::new().system(system.path()).command(None));
-    let before = used(live.process());
     live.ask("sleep 4s &");
-    let victim = loop {
-        let new: Vec<u32> = used(live.process()).difference(&before).copied().collect();
-        if let [new] = new[..] {
-            break new;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    };
     let programs = live.processes();
+    let victim = newest_that_stays(live.process());
     kill(victim);
     // It ends when it is to go on.
     live.ask_what_says("wait", "its hardware domain ended");
