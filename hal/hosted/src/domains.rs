@@ -71,7 +71,6 @@ pub(crate) struct Domains {
     window: usize,
     layout: Layout,
     template: Arc<Template>,
-    controls: Arc<Controls>,
     images: File,
     /// First addresses of the image pages that are in the file of images.
     written: Mutex<BTreeSet<usize>>,
@@ -131,8 +130,7 @@ impl Domains {
         let domains = Self {
             window,
             layout,
-            template: Arc::new(Template::start(window, shared.as_fd(), &files, mapped.of_template())?),
-            controls: mapped,
+            template: Arc::new(Template::start(window, shared.as_fd(), &files, mapped)?),
             images,
             written: Mutex::default(),
             list: (0..window::PARTS).map(|_| Mutex::default()).collect(),
@@ -167,13 +165,9 @@ impl Domains {
     }
 
     fn create_domain(&self) -> io::Result<Domain> {
-        let control = self.controls.take().ok_or(io::ErrorKind::OutOfMemory)?;
-        let commands = first_commands(&control, self.window);
-        commands.iter().enumerate().for_each(|(number, command)| control.put(number as u32, command));
-        control.issue(commands.len() as u32);
         Ok(Domain {
             window: self.window,
-            mapper: Some(self.template.create(control)?),
+            mapper: Some(self.template.create()?),
             template: Arc::clone(&self.template),
             state: Mutex::new(State { issued: Issued::first(FIRST_COMMANDS), later: Vec::new(), made: 1, used: 0 }),
         })

@@ -72,11 +72,23 @@ impl Mapper {
             if issued.is_ended {
                 return false;
             }
-            batch.iter().for_each(|command| self.put(issued, command));
-            self.put_acknowledgement(issued);
-            self.control.issue(issued.count);
-            issued.is_ended = !self.is_acknowledged(issued.count);
+            self.begin(issued, batch);
+            self.is_done(issued);
         }
+        !issued.is_ended
+    }
+
+    /// Has the mapper do these, of which the ring has room. Whatever it was told before is done.
+    pub(super) fn begin(&self, issued: &mut Issued, commands: &[Command]) {
+        assert!(commands.len() <= BATCH, "the ring has room");
+        commands.iter().for_each(|command| self.put(issued, command));
+        self.put_acknowledgement(issued);
+        self.control.issue(issued.count);
+    }
+
+    /// Waits until the mapper has done all; false if the process has ended.
+    pub(super) fn is_done(&self, issued: &mut Issued) -> bool {
+        issued.is_ended = !self.is_acknowledged(issued.count);
         !issued.is_ended
     }
 

@@ -11,9 +11,9 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::ptr;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use super::control::{Command, Control};
+use super::control::{Command, Control, Controls};
 use super::mapper::{Issued, Mapper, command, of_kind};
 use super::window::{self, CONTROLS_FILE, IMAGES_FILE, LINE_FILE, MEMORY_FILE, MESSAGE, PROCESSES, STACKS_FILE};
 use super::{FIRST_COMMANDS, map_runner, stub};
@@ -45,10 +45,19 @@ pub(super) struct Template {
     number: u32,
     /// Where the template has its message and the numbers of processes.
     page: usize,
-    line: UnixStream,
+    controls: Arc<Controls>,
+    line: Mutex<Line>,
     /// Closed when the machine ends, which the guard sees.
     _watched: UnixStream,
-    issued: Mutex<Issued>,
+}
+
+/// The machine's end of the connection, and what the template was told.
+#[derive(Debug)]
+struct Line {
+    stream: UnixStream,
+    issued: Issued,
+    /// The part of a process that is being made.
+    asked: Option<Control>,
 }
 
 impl Template {
@@ -57,8 +66,9 @@ impl Template {
         window: usize,
         shared: BorrowedFd<'_>,
         files: &MemoryFiles,
-        control: Control,
+        controls: Arc<Controls>,
     ) -> io::Result<Self> {
+        let control = controls.of_template();
         let (ours, theirs) = UnixStream::pair()?;
         let page = window + window::RUNNERS;
         let commands = first_commands(&control, window);
@@ -92,17 +102,49 @@ impl Template {
         }
         // SAFETY: the descriptor is new, and nobody else owns it.
         let process = unsafe { OwnedFd::from_raw_fd(process as RawFd) };
-        let issued = Mutex::new(Issued::first(commands.len()));
+        let line = Mutex::new(Line { stream: ours, issued: Issued::first(commands.len()), asked: None });
         let mapper = Mapper::new(window, process, control);
-        Ok(Self { mapper, number, page, line: ours, _watched: watched, issued })
+        Ok(Self { mapper, number, page, controls, line, _watched: watched })
     }
 
-    /// Forks a process with this part, in which its first commands are issued.
+    /// Returns a process with a part whose first commands are issued, and has the template make the next one, so that
+    /// the wait for it is short if there is time until then.
     ///
     /// # Errors
-    /// The host refuses another process, or another descriptor.
-    pub(super) fn create(&self, control: Control) -> io::Result<Mapper> {
-        let mut issued = self.issued.lock().unwrap_or_else(PoisonError::into_inner);
+    /// The host refuses another process, or another descriptor; or there is no part.
+    pub(super) fn create(&self) -> io::Result<Mapper> {
+        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
+        if line.asked.is_none() {
+            self.ask(&mut line);
+        }
+        let control = line.asked.take().ok_or(io::ErrorKind::OutOfMemory)?;
+        if !self.mapper.is_done(&mut line.issued) {
+            return Err(io::Error::other("the process that makes those of domains has ended"));
+        }
+        match receive(&line.stream) {
+            Received::Descriptor(process) => {
+                self.ask(&mut line);
+                Ok(Mapper::new(self.window(), process, control))
+            }
+            Received::Nothing => {
+                control.free(1);
+                Err(io::ErrorKind::OutOfMemory.into())
+            }
+            // The process is there, and nobody can see it end: its part is not used again.
+            Received::Lost => {
+                control.put(FIRST_COMMANDS as u32, &command(libc::SYS_exit_group, [0; 6]));
+                control.issue(FIRST_COMMANDS as u32 + 1);
+                Err(io::Error::from_raw_os_error(libc::EMFILE))
+            }
+        }
+    }
+
+    /// Commands the template to make a process, if there is a part for it.
+    fn ask(&self, line: &mut Line) {
+        let Some(control) = self.controls.take() else { return };
+        let first = super::first_commands(&control, self.window());
+        first.iter().enumerate().for_each(|(number, command)| control.put(number as u32, command));
+        control.issue(first.len() as u32);
         let flags = (libc::CLONE_PIDFD | libc::CLONE_CHILD_SETTID | libc::SIGCHLD) as u64;
         // The descriptor's number, which is known, goes to a word that nobody reads.
         let unused = (self.page + PROCESSES - 8) as u64;
@@ -114,22 +156,8 @@ impl Template {
             of_kind(command(libc::SYS_sendmsg, send), stub::MAY_FAIL),
             of_kind(command(libc::SYS_close, [FIRST_FREE as u64, 0, 0, 0, 0, 0]), stub::MAY_FAIL),
         ];
-        if !self.mapper.command(&mut issued, &commands) {
-            return Err(io::Error::other("the process that makes those of domains has ended"));
-        }
-        match receive(&self.line) {
-            Received::Descriptor(process) => Ok(Mapper::new(self.window(), process, control)),
-            Received::Nothing => {
-                control.free(0);
-                Err(io::ErrorKind::OutOfMemory.into())
-            }
-            // The process is there, and nobody can see it end: its part is not used again.
-            Received::Lost => {
-                control.put(FIRST_COMMANDS as u32, &command(libc::SYS_exit_group, [0; 6]));
-                control.issue(FIRST_COMMANDS as u32 + 1);
-                Err(io::Error::from_raw_os_error(libc::EMFILE))
-            }
-        }
+        self.mapper.begin(&mut line.issued, &commands);
+        line.asked = Some(control);
     }
 
     fn window(&self) -> usize {
