@@ -22,6 +22,7 @@ pub mod safety;
 pub mod table;
 pub mod web;
 
+use std::borrow::Borrow;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -111,10 +112,17 @@ fn bench_table(repository: &Repository, arguments: &BenchArguments) -> Outcome<u
     if processors > 1 && unit == Unit::Cycles {
         print!("{}", table::crowded(&measure_hosted(repository, processors)?, processors));
     }
+    finish(arguments, &table::json_list(unit, &ours, &linux), &table::missing(&ours))
+}
+
+/// Writes the figures to the file that is asked for. Returns 1 if some are missing, which it names.
+///
+/// # Errors
+/// The file cannot be written.
+fn finish(arguments: &BenchArguments, json: &str, missing: &[impl Borrow<str>]) -> Outcome<u8> {
     if let Some(path) = &arguments.json {
-        write_whole(path, table::json_list(unit, &ours, &linux).as_bytes())?;
+        write_whole(path, json.as_bytes())?;
     }
-    let missing = table::missing(&ours);
     if missing.is_empty() {
         return Ok(0);
     }

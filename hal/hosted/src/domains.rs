@@ -3,8 +3,8 @@
 //! Key type: [`Domains`]. A domain's process has two kinds of threads: the *mapper*, which does what the kernel commands;
 //! and *runners*, on which the domain's programs run, one for each processor that is in the domain at once. The kernel's memory, image and stack arenas are files then, of which the mapper maps parts at the
 //! addresses that they have in the kernel. A thread enters by giving a runner its turn and waits, first spinning, then
-//! asleep; it comes out by a call, a fault or the signal that interrupts it. Neighbours: `stub` has the code, `zygote`
-//! makes the processes, `control` is what both sides write.
+//! asleep; it comes out by a call, a fault or the signal that interrupts it. Neighbours: `stub` has the code, `template`
+//! makes the processes, `mapper` commands them, `control` is what both sides write.
 //!
 //! What comes out of a domain is a claim. The one thing that the kernel relies on is that memory is unmapped when
 //! [`Domains::unmap`] returns: the mapper acknowledges it through a file that no runner has, or the process has ended. A
@@ -82,8 +82,7 @@ pub(crate) struct Domains {
 #[derive(Debug)]
 struct Domain {
     window: usize,
-    /// `None` only while it is dropped.
-    mapper: Option<Mapper>,
+    mapper: Mapper,
     template: Arc<Template>,
     state: Mutex<State>,
 }
@@ -167,7 +166,7 @@ impl Domains {
     fn create_domain(&self) -> io::Result<Domain> {
         Ok(Domain {
             window: self.window,
-            mapper: Some(self.template.create()?),
+            mapper: self.template.create()?,
             template: Arc::clone(&self.template),
             state: Mutex::new(State { issued: Issued::first(FIRST_COMMANDS), later: Vec::new(), made: 1, used: 0 }),
         })
@@ -184,7 +183,7 @@ impl Domains {
             return None;
         };
         // The number of its part: no other domain has it while anybody refers to this one.
-        let number = domain.mapper().control.part();
+        let number = domain.mapper.control.part();
         *lock(&self.list[number]) = Some(Arc::new(domain));
         Some(DomainId(number as u32))
     }
@@ -314,18 +313,14 @@ impl Domain {
         lock(&self.state).later.push(command(libc::SYS_mmap, arguments));
     }
 
-    fn mapper(&self) -> &Mapper {
-        self.mapper.as_ref().expect("it is there until the domain is dropped")
-    }
-
     /// Has the mapper do all these; false if the process has ended, which it does if one fails.
     fn command(&self, state: &mut State, commands: &[Command]) -> bool {
-        self.mapper().command(&mut state.issued, commands)
+        self.mapper.command(&mut state.issued, commands)
     }
 
     /// Ends the process. When this returns it has no memory.
     fn end(&self) {
-        self.mapper().end(&mut lock(&self.state).issued);
+        self.mapper.end(&mut lock(&self.state).issued);
     }
 
     /// Takes a runner for the calling thread, with all that is to be mapped before it enters; `None` if the process has
@@ -336,7 +331,7 @@ impl Domain {
         let runner = (!state.used).trailing_zeros() as usize;
         let is_new = runner >= state.made;
         if is_new {
-            commands.extend(make_runner(&self.mapper().control, self.window, runner));
+            commands.extend(make_runner(&self.mapper.control, self.window, runner));
         }
         let is_done =
             if commands.is_empty() { !Mapper::is_ended(&state.issued) } else { self.command(&mut state, &commands) };
@@ -348,7 +343,7 @@ impl Domain {
     /// Runs the calling thread in the domain until it comes out.
     fn enter(self: &Arc<Self>, context: &mut DomainContext) -> DomainExit {
         let Some(runner) = self.take_runner() else { return DomainExit::Fault(ended(context)) };
-        let exchange = self.mapper().control.runner(runner);
+        let exchange = self.mapper.control.runner(runner);
         context.flags &= DomainContext::OWN_FLAGS;
         processor::forget_interrupts();
         exchange.put_context(context);
@@ -371,7 +366,7 @@ impl Domain {
             if let Some((domain, before)) = last
                 && !(Arc::ptr_eq(domain, self) && *before == runner)
             {
-                domain.mapper().control.runner(*before).rest();
+                domain.mapper.control.runner(*before).rest();
             }
             *last = Some((Arc::clone(self), runner));
         });
@@ -390,7 +385,7 @@ impl Domain {
         }
         let mut interrupts = 0;
         while !exchange.is_out() {
-            if self.mapper().has_ended() {
+            if self.mapper.has_ended() {
                 return false;
             }
             let is_over = match interrupts {
@@ -422,7 +417,7 @@ impl Domain {
     /// Makes a runner come out. It has a claim for a thread's number, which leads to nobody outside its process.
     fn interrupt(&self, exchange: &Exchange<'_>) {
         let thread = exchange.word(window::THREAD);
-        let process = self.template.process_of(&self.mapper().control);
+        let process = self.template.process_of(&self.mapper.control);
         let kill = [process.into(), thread & 0x7fff_ffff, stub::INTERRUPT_SIGNAL as u64, 0, 0, 0];
         self.command(&mut lock(&self.state), &[of_kind(command(libc::SYS_tgkill, kill), stub::MAY_FAIL)]);
     }
@@ -432,9 +427,7 @@ impl Drop for Domain {
     fn drop(&mut self) {
         self.end();
         let runners = lock(&self.state).made;
-        if let Some(mapper) = self.mapper.take() {
-            mapper.free(runners);
-        }
+        self.mapper.control.free(runners);
     }
 }
 

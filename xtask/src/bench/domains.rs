@@ -12,12 +12,12 @@ mod rows;
 
 use crate::bench::bare::Machine;
 use crate::bench::table::Figures;
-use crate::bench::{COUNTING, bare_machine, linux_guest, printed_figures};
+use crate::bench::{COUNTING, bare_machine, finish, linux_guest, printed_figures};
 use crate::command_line::BenchArguments;
 use sing::command_line::MachineName;
 use sing::domains::Configuration;
 use sing::failure::Outcome;
-use sing::repository::{Repository, write_whole};
+use sing::repository::Repository;
 
 use rows::{CONFIGURATIONS, Measured};
 
@@ -43,15 +43,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     if let Some(folder) = &arguments.charts {
         charts::write(folder, &measured)?;
     }
-    if let Some(path) = &arguments.json {
-        write_whole(path, measured.json().as_bytes())?;
-    }
-    let missing = measured.missing();
-    if missing.is_empty() {
-        return Ok(0);
-    }
-    eprintln!("sing: not measured: {}", missing.join(", "));
-    Ok(1)
+    finish(arguments, &measured.json(), &measured.missing())
 }
 
 fn measure(repository: &Repository, kind: MachineName, configuration: Configuration) -> Outcome<Figures> {

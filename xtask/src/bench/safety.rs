@@ -17,11 +17,12 @@ mod system;
 use std::path::PathBuf;
 
 use crate::bench::domains::files;
+use crate::bench::finish;
 use crate::bench::table::Figures;
 use crate::command_line::BenchArguments;
 use sing::command_line::MachineName;
 use sing::failure::{Failure, Outcome};
-use sing::repository::{Repository, write_whole};
+use sing::repository::Repository;
 
 use machines::{Machine, Monitor};
 use report::{Measured, VARIANTS};
@@ -66,15 +67,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         measured.rounds.push(figures);
     }
     print!("{}", measured.table());
-    if let Some(path) = &arguments.json {
-        write_whole(path, measured.json().as_bytes())?;
-    }
-    let missing = measured.missing();
-    if missing.is_empty() {
-        return Ok(0);
-    }
-    eprintln!("sing: not measured: {}", missing.join(", "));
-    Ok(1)
+    finish(arguments, &measured.json(), &measured.missing())
 }
 
 fn cannot_write(error: &std::io::Error) -> Failure {

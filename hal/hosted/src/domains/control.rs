@@ -112,11 +112,11 @@ impl Control {
         unsafe { AtomicU32::from_ptr(self.address(self.offset(offset) as usize)) }
     }
 
-    /// Clears the part, and frees it for another domain. Nobody uses it: the domain's process has no memory any more, or
-    /// was not made. It had this many runners.
-    pub(super) fn free(self, runners: usize) {
+    /// Clears the part, and frees it for another domain; the last thing that is done with it. Nobody uses it: the domain's
+    /// process has no memory any more, or was not made. It had this many runners.
+    pub(super) fn free(&mut self, runners: usize) {
         let bytes = RUNNERS - window::COMMANDS + runners * RUNNER_BYTES;
-        // SAFETY: the part is this value's; what refers to it borrowed it; no other process has it mapped.
+        // SAFETY: the part is this value's, which nothing borrows; no other process has it mapped.
         unsafe {
             self.address::<u8>(self.offset(0) as usize).write_bytes(0, bytes);
             self.address::<u32>(window::ACKNOWLEDGED + self.part * 4).write(0);

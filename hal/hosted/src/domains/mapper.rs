@@ -143,11 +143,6 @@ impl Mapper {
         while poll(&mut files, None).is_err() {}
     }
 
-    /// Frees the part of a process that was ended and had this many runners.
-    pub(super) fn free(self, runners: usize) {
-        self.control.free(runners);
-    }
-
     /// Whether the process was ended, or was seen to have.
     pub(super) fn is_ended(issued: &Issued) -> bool {
         issued.is_ended

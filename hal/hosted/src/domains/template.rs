@@ -117,7 +117,7 @@ impl Template {
         if line.asked.is_none() {
             self.ask(&mut line);
         }
-        let control = line.asked.take().ok_or(io::ErrorKind::OutOfMemory)?;
+        let mut control = line.asked.take().ok_or(io::ErrorKind::OutOfMemory)?;
         if !self.mapper.is_done(&mut line.issued) {
             return Err(io::Error::other("the process that makes those of domains has ended"));
         }

@@ -5,14 +5,14 @@ use sing::builder::UnsafeTests;
 use sing::domains::{self, Configuration};
 use sing::failure::{Failure, Outcome};
 use sing::process::run_machine;
-use sing::repository::{Repository, write_whole};
+use sing::repository::Repository;
 use sing::systems::{self, Platform};
 use std::process::Command;
 
 use super::files::{self, DRIVER_ROWS, WEB_FILES};
 use super::rows::{ROWS, Row, row_without_paper};
 use crate::bench::table::{Figures, grouped};
-use crate::bench::{LIMIT, measure_linux, printed_figures};
+use crate::bench::{LIMIT, finish, measure_linux, printed_figures};
 use crate::command_line::BenchArguments;
 
 const CONFIGURATIONS: [Configuration; 3] = [Configuration::SipPhys, Configuration::HipR3, Configuration::HipR3S];
@@ -42,15 +42,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     }
     let measured = Measured { here, linux: measure_linux(repository)? };
     print!("{}", measured.table());
-    if let Some(path) = &arguments.json {
-        write_whole(path, measured.json().as_bytes())?;
-    }
-    let missing = measured.missing();
-    if missing.is_empty() {
-        return Ok(0);
-    }
-    eprintln!("sing: not measured: {}", missing.join(", "));
-    Ok(1)
+    finish(arguments, &measured.json(), &measured.missing())
 }
 
 fn measure(repository: &Repository, configuration: Configuration) -> Outcome<Figures> {
