@@ -73,7 +73,7 @@ pub fn panicked(information: &PanicInfo<'_>) -> ! {
     }
 }
 
-fn end_as_panicked(message: core::fmt::Arguments<'_>) -> ! {
+pub(crate) fn end_as_panicked(message: core::fmt::Arguments<'_>) -> ! {
     let mut line = Line::new();
     // A message that does not fit is cut.
     let _ = line.write_fmt(message);

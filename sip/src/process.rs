@@ -63,6 +63,11 @@ pub struct Child {
     handle: u64,
 }
 
+/// Ends this process with an epitaph of this text, cut to [`TEXT_BYTES`](abi::limits::TEXT_BYTES), as a panic does.
+pub fn fail(reason: core::fmt::Arguments<'_>) -> ! {
+    crate::entry::end_as_panicked(reason)
+}
+
 /// Creates a child from an installed program's manifest. It does not run yet.
 pub fn create(program: &str) -> Result<Child, CreateError> {
     match thread_block::put_bytes(program.as_bytes()).and_then(raw::value::process_create) {

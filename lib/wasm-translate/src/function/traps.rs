@@ -1,0 +1,12 @@
+//! Codes of the traps that Cranelift does not know.
+
+use cranelift_codegen::ir::TrapCode;
+
+/// `unreachable`.
+pub const UNREACHABLE: TrapCode = TrapCode::unwrap_user(1);
+/// A table access out of bounds.
+pub const TABLE_BOUNDS: TrapCode = TrapCode::unwrap_user(2);
+/// An indirect call of null.
+pub const NULL_CALL: TrapCode = TrapCode::unwrap_user(3);
+/// An indirect call of another signature.
+pub const SIGNATURE: TrapCode = TrapCode::unwrap_user(4);

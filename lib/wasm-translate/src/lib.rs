@@ -1,0 +1,79 @@
+//! Compiles a WebAssembly module to machine code that can be added to a template's image.
+//!
+//! Key items: [`translate`] and its result [`Translated`]. WebAssembly 2.0 with vectors, tail calls and extended constant
+//! expressions is validated by `wasmparser` and compiled by Cranelift, function by function. Code reaches the outside by
+//! relative references alone, which `compose` resolves: to the template's two functions, and to read-only arrays beside
+//! the code. Its text holds instructions and nothing else: constants and jump tables are moved out of it.
+//!
+//! Neighbours: `wasm-record` has the layout of an instance's context. Deliberately not here: images, files, other machines.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod backend;
+mod constants;
+mod error;
+mod function;
+mod module;
+mod separate;
+mod thunks;
+mod translated;
+
+pub use error::Error;
+pub use translated::{Relocation, TableEntry, Target, Translated, Trap, TrapKind};
+
+use alloc::format;
+
+use wasm_record::{Imports, Record};
+
+use crate::backend::Backend;
+use crate::module::Module;
+use crate::translated::Assembler;
+
+/// Limits of a module, beside those of WebAssembly's implementations that `wasmparser` has.
+pub mod limits {
+    /// Maximum size of a module, in bytes.
+    pub const MODULE_BYTES: usize = 64 << 20;
+    /// Maximum size of a function's body, in bytes.
+    pub const BODY_BYTES: usize = 1 << 20;
+    /// Maximum number of functions.
+    pub const FUNCTIONS: usize = 100_000;
+}
+
+/// Compiles a module for a template that offers these imports. `attachment` is put into the record for the template;
+/// `progress` is called after each function with their number and that of all.
+///
+/// # Errors
+/// The module is malformed, invalid, over a limit, uses what is not supported, or imports what the template does not offer.
+pub fn translate(
+    bytes: &[u8],
+    imports: &Imports,
+    attachment: &[u8],
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Translated, Error> {
+    if bytes.len() > limits::MODULE_BYTES {
+        return Err(Error::Limit { what: "bytes of the module", most: limits::MODULE_BYTES });
+    }
+    let (module, bodies) = Module::parse(bytes, imports)?;
+    let backend = Backend::new()?;
+    let mut assembler = Assembler::default();
+    let all = module.functions.len() + module.signatures.len();
+    for (index, body) in bodies.into_iter().enumerate() {
+        let named = |error: Error| error.in_function(module.functions[index].name, index as u32);
+        let compiled = function::compile(&backend, &module, index as u32, body).map_err(named)?;
+        assembler.add_function(compiled);
+        progress(index + 1, all);
+    }
+    for (number, signature) in module.signatures.iter().enumerate() {
+        assembler.add_entry(thunks::entry(&backend, signature)?);
+        progress(module.functions.len() + number + 1, all);
+    }
+    let signatures = module.functions.iter().map(|function| function.signature).collect();
+    let record: Record<'_> = module.record(attachment);
+    assembler.finish(signatures, record.encode())
+}
+
+fn unsupported(what: impl core::fmt::Debug) -> Error {
+    Error::Unsupported { what: format!("{what:?}") }
+}
