@@ -25,7 +25,7 @@ use crate::keys::hexadecimal;
 use crate::native::{self, CCrates};
 use crate::programs::{Body, Program};
 use crate::repository::Repository;
-use crate::stubs::{flags_in_words, stub_name};
+use crate::stubs::{flags_in_words, stub_name, stub_of};
 
 /// Input shared by all bills of a build.
 pub struct Materials<'a> {
@@ -116,6 +116,16 @@ impl<'a> Materials<'a> {
             Body::Script => {
                 let text = std::fs::read(&manifest).map_err(|error| Failure::file("read", &manifest, &error))?;
                 Ok(rendered(&Bill { source: hexadecimal(&sha256(&text)), compiler: None, crates: Vec::new() }))
+            }
+            Body::Wasm { module, template, .. } => {
+                let bytes = std::fs::read(module).map_err(|error| Failure::file("read", module, &error))?;
+                let module = hexadecimal(&sha256(&bytes));
+                let crates = self.crates(&stub_of(template))?;
+                let lines: String = crates.iter().map(line).collect();
+                let source = hexadecimal(&sha256(format!("{lines}wasm {module}\n").as_bytes()));
+                let flags = format!("{}; WebAssembly module: sha256 {module}", flags_in_words());
+                let compiler = Compiler { rustc: self.compiler.clone(), target: TARGET.into(), flags };
+                Ok(rendered(&Bill { source, compiler: Some(compiler), crates }))
             }
             Body::Crate { .. } => {
                 let mut crates = self.crates(&stub_name(program))?;

@@ -19,7 +19,7 @@ use crate::programs::{Body, Program, Programs};
 use crate::repository::{Repository, write_if_changed};
 use crate::source_rules::{self, Code};
 use crate::stubs::{EntryStubs, stub_name};
-use crate::{attributes, cargo, dependencies, image_symbols, native};
+use crate::{attributes, cargo, dependencies, image_symbols, native, wasm};
 
 /// Whether test programs may contain unsafe code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,14 +84,16 @@ pub fn build_programs<'a>(
     let stubs = EntryStubs::generate(repository, programs.all())?;
     let metadata = Metadata::of_workspace(&stubs.manifest(), &stubs.encoded_flags())?;
     let checksums = Checksums::read(&stubs.lock())?;
-    let judged = check_dependencies(repository, &metadata, &checksums, selected)?;
+    let built = with_templates(programs, selected)?;
+    let judged = check_dependencies(repository, &metadata, &checksums, &built)?;
     let included = CCrates::find(repository, selected)?;
     let bills = || -> Outcome<Vec<String>> {
         let materials = Materials::new(repository, &metadata, &checksums, &included)?;
         selected.iter().map(|program| materials.bill(program)).collect()
     };
     let before = bills()?;
-    let made = compile(repository, &stubs, &metadata, &included, selected, &judged)?;
+    let mut made = compile(repository, &stubs, &metadata, &included, &built, &judged)?;
+    wasm::compose(repository, selected, &mut made)?;
     let bills = bills()?;
     if bills != before {
         return Err(Failure::new("sources changed during the build").remedy("build again"));
@@ -101,7 +103,7 @@ pub fn build_programs<'a>(
         .zip(bills)
         .map(|(program, bill)| match program.body {
             Body::Script => Ok(BuiltImage { program, image: None, bill }),
-            Body::Crate { .. } => match made.get(&program.name) {
+            Body::Crate { .. } | Body::Wasm { .. } => match made.get(&program.name) {
                 Some(image) => {
                     judge_symbols(program, image)?;
                     Ok(BuiltImage { program, image: Some(image.clone()), bill })
@@ -111,6 +113,18 @@ pub fn build_programs<'a>(
             },
         })
         .collect()
+}
+
+/// The programs, with the templates of those that are WebAssembly modules.
+fn with_templates<'a>(programs: &'a Programs, selected: &[&'a Program]) -> Outcome<Vec<&'a Program>> {
+    let mut all: Vec<&Program> = selected.to_vec();
+    for program in selected {
+        let Body::Wasm { template, .. } = &program.body else { continue };
+        if !all.iter().any(|one| one.name == *template) {
+            all.push(programs.get(template)?);
+        }
+    }
+    Ok(all)
 }
 
 /// Builds the images from crates in the folders `judged` only, and checks the files that the compiler read.
@@ -174,6 +188,10 @@ pub fn judge(
 
 /// Refuses an image with symbols or sections that come from neither the runtime nor the compiler.
 fn judge_symbols(program: &Program, image: &Path) -> Outcome<()> {
+    // The names in a module are its own; its template has been judged.
+    if matches!(program.body, Body::Wasm { .. }) {
+        return Ok(());
+    }
     let bytes = std::fs::read(image).map_err(|error| Failure::file("read", image, &error))?;
     match image_symbols::complaint(&bytes, &program.name).filter(|_| !program.may_be_unsafe()) {
         None => Ok(()),
@@ -202,7 +220,7 @@ fn stubs_of<'m, 'p>(
 fn crate_folder(program: &Program) -> Option<PathBuf> {
     match &program.body {
         Body::Crate { folder, .. } => folder.canonicalize().ok(),
-        Body::Script => None,
+        Body::Wasm { .. } | Body::Script => None,
     }
 }
 

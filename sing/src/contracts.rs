@@ -13,7 +13,7 @@ use manifest::{Contract, Contracts, Program};
 use crate::cargo::{Metadata, Package};
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, read_text};
-use crate::terminal;
+use crate::{terminal, wasm};
 
 /// Folders of a crate whose contracts are test data.
 const NOT_SEARCHED: [&str; 4] = ["target", "tests", "fixtures", "fuzz"];
@@ -90,6 +90,20 @@ impl ContractUnits {
     /// # Errors
     /// It cannot be read or has errors; the failure lists all of them.
     pub fn manifest(&self, repository: &Repository, path: &Path, folder: &Path) -> Outcome<Program> {
+        let mut program = self.own_manifest(repository, path, folder)?;
+        if let Some(module) = &program.wasm {
+            let folder = wasm::template_folder(repository, &module.template)?;
+            let template = self.own_manifest(repository, &folder.join("manifest.toml"), &folder)?;
+            program.inherit(&template).map_err(|section| {
+                let shown = repository.shown(path);
+                Failure::new(format!("the manifest {shown} has a WebAssembly module and a {section}"))
+                    .remedy("take it out: a module has those of its template")
+            })?;
+        }
+        Ok(program)
+    }
+
+    fn own_manifest(&self, repository: &Repository, path: &Path, folder: &Path) -> Outcome<Program> {
         let shown = repository.shown(path).to_string();
         manifest::program(&shown, &read_text(path)?, Some(&self.visible_from(folder))).map_err(|diagnostics| {
             Failure::new(format!("the manifest {shown} has errors"))

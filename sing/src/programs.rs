@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use crate::failure::{Failure, Outcome};
 use crate::repository::{OWN_PROGRAM_FOLDERS, PROGRAM_FOLDERS, Repository, read_text};
-use crate::spelling;
+use crate::{spelling, wasm};
 
 /// A program of the repository.
 #[derive(Debug, Clone)]
@@ -29,6 +29,8 @@ pub struct Program {
     pub unsafe_for_tests: bool,
     /// Whether it declares unsafe code, which runs in a hardware domain of its own.
     pub unsafe_code: bool,
+    /// Whether its image is a template of WebAssembly programs, and no program by itself.
+    pub is_template: bool,
     /// Files and folders of its C code, relative to the manifest.
     pub c: Vec<PathBuf>,
     /// Folders of crates that its C code includes files of, as `CRATE:FOLDER`.
@@ -48,6 +50,15 @@ pub enum Body {
         /// into generated code.
         entry: Option<String>,
     },
+    /// A WebAssembly module, which is added to a template.
+    Wasm {
+        /// The module's file.
+        module: PathBuf,
+        /// Name of the template, a program too.
+        template: String,
+        /// The folder of the template.
+        folder: PathBuf,
+    },
     /// A script in the manifest.
     Script,
 }
@@ -66,7 +77,7 @@ impl Program {
     /// Returns the folder of the crate whose visible contracts its manifest may name.
     pub fn contract_folder(&self) -> &Path {
         match &self.body {
-            Body::Crate { folder, .. } => folder,
+            Body::Crate { folder, .. } | Body::Wasm { folder, .. } => folder,
             Body::Script => &self.folder,
         }
     }
@@ -93,6 +104,10 @@ struct CodeHeading {
     crate_folder: Option<PathBuf>,
     entry: Option<String>,
     script: Option<String>,
+    wasm: Option<PathBuf>,
+    template: Option<String>,
+    #[serde(default)]
+    wasm_template: bool,
     #[serde(default)]
     unsafe_for_tests: bool,
     #[serde(default, rename = "unsafe")]
@@ -238,9 +253,14 @@ fn read_program(repository: &Repository, folder: &Path) -> Outcome<Program> {
         ))
         .remedy("write the path of the module, such as `wc` or `tools::wc`"));
     }
-    let body = match (heading.code.crate_folder, heading.code.script) {
-        (_, Some(_)) => Body::Script,
-        (crate_folder, None) => {
+    let body = match (heading.code.crate_folder, heading.code.script, heading.code.wasm) {
+        (_, Some(_), _) => Body::Script,
+        (_, None, Some(module)) => {
+            let template = heading.code.template.unwrap_or(manifest::DEFAULT_TEMPLATE.into());
+            let template_folder = wasm::template_folder(repository, &template)?;
+            Body::Wasm { module: folder.join(module), template, folder: template_folder }
+        }
+        (crate_folder, None, None) => {
             let crate_folder = folder.join(crate_folder.unwrap_or_default());
             let package = package_name(repository, &crate_folder)?;
             Body::Crate { package, folder: crate_folder, entry: heading.code.entry }
@@ -254,6 +274,7 @@ fn read_program(repository: &Repository, folder: &Path) -> Outcome<Program> {
         body,
         unsafe_for_tests: heading.code.unsafe_for_tests,
         unsafe_code: heading.code.unsafe_code || has_c,
+        is_template: heading.code.wasm_template,
         c: heading.code.c,
         c_headers: heading.code.c_headers,
     })

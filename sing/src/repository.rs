@@ -11,11 +11,13 @@ use crate::failure::{Failure, Outcome};
 use crate::{sources, spelling, workspace};
 
 /// Folders whose sub-folders with a `manifest.toml` are SIP crates.
-pub const PROGRAM_FOLDERS: [&str; 10] = [
+pub const PROGRAM_FOLDERS: [&str; 12] = [
     "drivers",
     "services",
     "apps",
     "examples",
+    "ports",
+    "templates",
     "tests/conformance",
     "tests/hostile",
     "tests/hostile/reach",

@@ -23,18 +23,21 @@ pub struct Trusted {
     used_by: &'static [&'static str],
 }
 
-/// The runtime, its entry for C code and virtio adapter, the procedural macros with their code generators, and the assembly that replaces
+/// The runtime, its entry for C code, virtio adapter and host of WebAssembly, the procedural macros with their code generators, and the assembly that replaces
 /// a C library. None has a feature that an image may enable.
-const TRUSTED: [Trusted; 7] = [
+const TRUSTED: [Trusted; 8] = [
     Trusted { folder: "sip", name: "sip", used_by: &[] },
     // Only the entry stubs of programs with C code.
     Trusted { folder: "sip/c", name: "sip_c", used_by: &["entry stubs"] },
     Trusted { folder: "sip/macros", name: "sip_macros", used_by: &["sip"] },
     Trusted { folder: "sip/virtio", name: "sip_virtio", used_by: &[] },
+    Trusted { folder: "sip/wasm", name: "sip_wasm", used_by: &TEMPLATES },
     Trusted { folder: "lib/layout-macros", name: "layout_macros", used_by: &["lib/layout"] },
     Trusted { folder: "lib/reflection", name: "reflection", used_by: &REFLECTED },
     Trusted { folder: "lib/memory-functions", name: "memory_functions", used_by: &["sip"] },
 ];
+/// Templates of WebAssembly programs and their entry stubs.
+const TEMPLATES: [&str; 2] = ["entry stubs", "templates/wasi"];
 /// Procedural macros, and the manifest parser behind one of them.
 const REFLECTED: [&str; 3] = ["sip/macros", "lib/layout-macros", "lib/manifest"];
 /// Other crates that generated code refers to by name.

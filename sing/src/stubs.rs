@@ -91,7 +91,8 @@ impl EntryStubs {
                 stubs.write_stub(repository, program, folder, package)?;
                 // That of C code names its library, which is built later.
                 if program.c.is_empty() || !stubs.main(program).is_file() {
-                    write_if_changed(&stubs.main(program), main_text(entry.as_deref()).as_bytes())?;
+                    let text = if program.is_template { template_text() } else { main_text(entry.as_deref()) };
+                    write_if_changed(&stubs.main(program), text.as_bytes())?;
                 }
                 members.insert(program.name.as_str());
             }
@@ -171,10 +172,12 @@ impl EntryStubs {
         let stub = self.folder.join(name);
         let folder = toml_text(&absolute(folder)?);
         let sip = toml_text(&repository.base().join("sip"));
-        let c = match program.c.as_slice() {
-            [] => String::new(),
-            _ => format!("sip-c = {{ path = {} }}\n", toml_text(&repository.base().join("sip/c"))),
-        };
+        let runtime =
+            |name: &str, path: &str| format!("{name} = {{ path = {} }}\n", toml_text(&repository.base().join(path)));
+        let mut c = if program.c.is_empty() { String::new() } else { runtime("sip-c", "sip/c") };
+        if program.is_template {
+            c.push_str(&runtime("sip-wasm", "sip/wasm"));
+        }
         let manifest = format!(
             "[package]\nname = {:?}\nversion = \"0.0.0\"\nedition = \"2024\"\npublish = false\n\n\
              [[bin]]\nname = {name:?}\npath = \"main.rs\"\ntest = false\nbench = false\n\n\
@@ -211,6 +214,11 @@ fn main_text(entry: Option<&str>) -> String {
     format!("#![no_std]\n#![no_main]\n\nsip::entry!(program{module}::main);\n")
 }
 
+/// Returns the source of the entry stub of a template.
+fn template_text() -> String {
+    String::from("#![no_std]\n#![no_main]\n\nsip_wasm::template!(program);\n")
+}
+
 /// Returns the source of the entry stub of C code. The crate is linked for the contracts that it depends on.
 fn c_main_text(library: &str) -> String {
     format!("#![no_std]\n#![no_main]\n\nuse program as _;\n\nsip_c::program!({library:?});\n")
@@ -237,7 +245,12 @@ fn with_slash(folder: &Path) -> String {
 
 /// Returns the package name of a program's stub.
 pub fn stub_name(program: &Program) -> String {
-    format!("stub-{}", program.name)
+    stub_of(&program.name)
+}
+
+/// Returns the package name of the stub of the program with this name.
+pub fn stub_of(name: &str) -> String {
+    format!("stub-{name}")
 }
 
 fn absolute(path: &Path) -> Outcome<PathBuf> {

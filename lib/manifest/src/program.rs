@@ -41,10 +41,51 @@ pub struct Program {
     pub crate_path: Option<String>,
     /// Rust path of the module with `main`, from the crate's root; `None` if that is the root itself.
     pub entry: Option<String>,
+    /// The WebAssembly module that it is, if it is one.
+    pub wasm: Option<WasmModule>,
     /// For each contract, the Rust path of its module if the manifest has one.
     pub modules: Vec<Option<String>>,
     /// For each device, the object that the program gets.
     pub objects: Vec<DeviceObject>,
+}
+
+/// A WebAssembly module and the template that plays its host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WasmModule {
+    /// Path of the module, relative to the manifest.
+    pub path: String,
+    /// Name of the template.
+    pub template: String,
+}
+
+/// Template of a module whose manifest names none.
+pub const DEFAULT_TEMPLATE: &str = "wasi";
+
+impl Program {
+    /// Gives a WebAssembly program the contracts, endpoints, parameters and whatever else its template's code expects;
+    /// its own parameters come behind those of the template. Fails with the name of the section that it may not have.
+    ///
+    /// # Errors
+    /// It has contracts, endpoints, devices or provides something.
+    pub fn inherit(&mut self, template: &Program) -> Result<(), &'static str> {
+        let own = &mut self.manifest;
+        let sections = [
+            (own.contracts.is_empty(), "[[contract]]"),
+            (own.endpoints.is_empty(), "[[endpoint]]"),
+            (own.devices.is_empty(), "[[device]]"),
+            (own.provides.is_empty(), "[[provide]]"),
+        ];
+        if let Some((_, section)) = sections.into_iter().find(|(is_empty, _)| !is_empty) {
+            return Err(section);
+        }
+        own.contracts = template.manifest.contracts.clone();
+        own.endpoints = template.manifest.endpoints.clone();
+        let parameters = core::mem::take(&mut own.parameters);
+        own.parameters = template.manifest.parameters.clone();
+        own.parameters.extend(parameters);
+        self.modules = template.modules.clone();
+        Ok(())
+    }
 }
 
 /// Publisher of a manifest that has none.
@@ -70,6 +111,15 @@ struct Reader<'a> {
     contracts: Option<&'a dyn Contracts>,
 }
 
+/// What `[code]` says; nothing where it is wrong.
+#[derive(Default)]
+struct Body {
+    code: Option<ProgramCode>,
+    crate_path: Option<String>,
+    entry: Option<String>,
+    wasm: Option<WasmModule>,
+}
+
 /// A listed contract, with its automaton if known.
 struct Listed {
     name: At<String>,
@@ -93,7 +143,7 @@ impl Reader<'_> {
         let summary = head.required_text("summary").map(|text| text.value);
         head.close();
 
-        let (code, crate_path, entry) = self.code(&root);
+        let Body { code, crate_path, entry, wasm } = self.code(&root);
         let (listed, modules) = self.contracts(&root);
         let endpoints = self.endpoints(&root, &listed);
         let parameters = parameters::read(self.report, &root);
@@ -127,7 +177,7 @@ impl Reader<'_> {
             permissions,
             domain,
         };
-        Some(Program { manifest, crate_path, entry, modules, objects })
+        Some(Program { manifest, crate_path, entry, wasm, modules, objects })
     }
 
     fn name(&self, name: Option<At<String>>, what: &str) -> Option<At<String>> {
@@ -148,13 +198,16 @@ impl Reader<'_> {
     }
 
     /// Reads the code, the crate's folder and the module with `main`.
-    fn code(&self, root: &Table<'_, '_>) -> (Option<ProgramCode>, Option<String>, Option<String>) {
+    fn code(&self, root: &Table<'_, '_>) -> Body {
         let Some(table) = root.table("code") else {
-            return (Some(ProgramCode::Image { digest: [0; 32] }), Some(".".into()), None);
+            let code = Some(ProgramCode::Image { digest: [0; 32] });
+            return Body { code, crate_path: Some(".".into()), ..Body::default() };
         };
+        let (wasm, template) = (table.text("wasm"), table.text("template"));
         let (path, script, entry) = (table.text("crate"), table.text("script"), table.text("entry"));
         // For the builder alone, which decides whether a program may declare it.
         table.flag("unsafe-for-tests");
+        table.flag("wasm-template");
         // The builder compiles the files.
         let has_c = !table.bounded_texts("c").is_empty() | !table.bounded_texts("c-headers").is_empty();
         let is_unsafe = table.flag("unsafe").value | has_c;
@@ -163,32 +216,51 @@ impl Reader<'_> {
         let image = if is_unsafe { ProgramCode::Unsafe { digest } } else { ProgramCode::Image { digest } };
         let problem = |message: &str, span: &Span, label: &str| {
             let remedy =
-                "write `crate = \".\"` for a Rust program, or `script = \"...\"` for shell commands".to_string();
+                "write `crate = \".\"` for a Rust program, `wasm = \"x.wasm\"` for a WebAssembly module, or `script = \"...\"` for shell commands".to_string();
             self.report.add(Code::ScriptOrCrate, message.into(), span, label, remedy);
         };
+        if let Some(wasm) = wasm {
+            if let Some(other) = [&path, &script, &entry].into_iter().flatten().next() {
+                problem("[code] has a WebAssembly module and other code", &other.span, "other code");
+                return Body::default();
+            }
+            if is_unsafe {
+                problem("[code] has a WebAssembly module and unsafe code", &wasm.span, "a module is not unsafe");
+                return Body::default();
+            }
+            let template = template.map_or(DEFAULT_TEMPLATE.into(), |template| template.value);
+            return Body {
+                code: Some(image),
+                wasm: Some(WasmModule { path: wasm.value, template }),
+                ..Body::default()
+            };
+        }
+        if let Some(template) = template {
+            problem("[code] has a template and no WebAssembly module", &template.span, "only a module has one");
+            return Body::default();
+        }
         match (path, script, entry) {
             (Some(path), None, entry) => {
                 let entry = entry.map(|entry| self.entry(entry));
-                (Some(image), Some(path.value), entry)
+                return Body { code: Some(image), crate_path: Some(path.value), entry, ..Body::default() };
             }
             (None, Some(script), _) if is_unsafe => {
                 problem("[code] has a script and unsafe code", &script.span, "only a crate has unsafe code or C code");
-                (None, None, None)
             }
-            (None, Some(script), None) => (Some(ProgramCode::Script { text: script.value }), None, None),
+            (None, Some(script), None) => {
+                return Body { code: Some(ProgramCode::Script { text: script.value }), ..Body::default() };
+            }
             (None, Some(_), Some(entry)) => {
                 problem("[code] has a script and an entry", &entry.span, "only a crate has one");
-                (None, None, None)
             }
             (Some(_), Some(script), _) => {
                 problem("[code] has both a crate and a script", &script.span, "a crate is named too");
-                (None, None, None)
             }
             (None, None, _) => {
                 problem("[code] has neither a crate nor a script", &table.span, "one of them is wanted here");
-                (None, None, None)
             }
         }
+        Body::default()
     }
 
     fn entry(&self, entry: At<String>) -> String {

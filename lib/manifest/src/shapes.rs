@@ -209,7 +209,7 @@ static PROGRAM_HEAD: Shape = shape(
 
 static CODE: Shape = Shape {
     name: "[code]",
-    meaning: "what the program runs: a crate or a script",
+    meaning: "what the program runs: a crate, a WebAssembly module or a script",
     keys: &[
         open(
             "crate",
@@ -242,6 +242,19 @@ static CODE: Shape = Shape {
             "none",
             "folders of C code in crates that the feature `c-sources` adds, which files of `c` include: `libz-sys:src/zlib`",
         ),
+        open(
+            "wasm",
+            Kind::SomeText,
+            "none",
+            "a WebAssembly module in the binary format, from the manifest, in place of a crate; contracts and endpoints are the template's",
+        ),
+        open(
+            "template",
+            Kind::Text,
+            "`\"wasi\"`",
+            "the template that plays the host of the module: a folder of `templates/`",
+        ),
+        optional("wasm-template", Kind::Boolean, "false", "the crate is a template, to which modules are added"),
         optional(
             "unsafe-for-tests",
             Kind::Boolean,
@@ -249,7 +262,7 @@ static CODE: Shape = Shape {
             "the crate of a test holds unsafe code to attack the system with; built only where that is asked for",
         ),
     ],
-    together: r#""oneOf": [{ "required": ["crate"] }, { "required": ["script"], "not": { "anyOf": [{ "required": ["entry"] }, { "required": ["unsafe"] }, { "required": ["c"] }, { "required": ["c-headers"] }] } }]"#,
+    together: r#""oneOf": [{ "required": ["crate"], "not": { "required": ["template"] } }, { "required": ["script"], "not": { "anyOf": [{ "required": ["entry"] }, { "required": ["unsafe"] }, { "required": ["c"] }, { "required": ["c-headers"] }, { "required": ["template"] }] } }, { "required": ["wasm"], "not": { "anyOf": [{ "required": ["entry"] }, { "required": ["unsafe"] }, { "required": ["c"] }, { "required": ["c-headers"] }] } }]"#,
 };
 
 static CONTRACT: Shape = shape(

@@ -11,16 +11,15 @@ use wasm_record::{
     Record, Signature, Table, ValueType,
 };
 use wasmparser::{
-    CompositeInnerType, DataKind, ElementItems, ElementKind, ExternalKind, FuncToValidate, FunctionBody, HeapType, Name,
-    NameSectionReader, Parser, Payload, RefType, TableInit, TypeRef, ValType, ValidPayload, Validator,
+    CompositeInnerType, DataKind, ElementItems, ElementKind, ExternalKind, FuncToValidate, FunctionBody, HeapType,
+    Name, NameSectionReader, Parser, Payload, RefType, TableInit, TypeRef, ValType, ValidPayload, Validator,
     ValidatorResources, WasmFeatures,
 };
 
 use crate::{Error, constants, limits, unsupported};
 
 /// WebAssembly 2.0, with the proposals that are supported beside it.
-const FEATURES: WasmFeatures =
-    WasmFeatures::WASM2.union(WasmFeatures::TAIL_CALL).union(WasmFeatures::EXTENDED_CONST);
+const FEATURES: WasmFeatures = WasmFeatures::WASM2.union(WasmFeatures::TAIL_CALL).union(WasmFeatures::EXTENDED_CONST);
 
 /// The body of a function, or the import that it is.
 pub enum Body<'a> {

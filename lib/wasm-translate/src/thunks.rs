@@ -1,8 +1,8 @@
 //! Functions that no module has: the entry of each signature, and those that stand for imports.
 
 use cranelift_codegen::ir::{
-    AbiParam, ExtFuncData, ExternalName, Function, InstBuilder, MemFlagsData, Signature as CraneSignature, UserFuncName,
-    types,
+    AbiParam, ExtFuncData, ExternalName, Function, InstBuilder, MemFlagsData, Signature as CraneSignature,
+    UserFuncName, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};

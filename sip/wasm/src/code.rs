@@ -38,13 +38,7 @@ unsafe impl Sync for Description {}
 impl Description {
     /// Describes a template with this list of imports.
     pub const fn new(imports: &'static str, host: HostFunction, builtin: BuiltinFunction) -> Description {
-        Description {
-            magic: *TEMPLATE_MAGIC,
-            imports: imports.as_ptr(),
-            imports_bytes: imports.len(),
-            host,
-            builtin,
-        }
+        Description { magic: *TEMPLATE_MAGIC, imports: imports.as_ptr(), imports_bytes: imports.len(), host, builtin }
     }
 }
 

@@ -139,7 +139,10 @@ impl Instance {
         let signature = record.signature(function).ok_or_else(|| format!("there is no function {function}"))?;
         let most = signature.parameters.len().max(signature.results.len());
         if signature.parameters.len() != arguments.len() || most > MAX_ARGUMENTS {
-            return Err(format!("function {function} is {signature}, which does not fit {} arguments", arguments.len()));
+            return Err(format!(
+                "function {function} is {signature}, which does not fit {} arguments",
+                arguments.len()
+            ));
         }
         for (index, argument) in arguments.iter().enumerate() {
             self.state.context.set_argument(index, *argument);

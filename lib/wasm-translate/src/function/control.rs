@@ -25,9 +25,14 @@ pub struct Frame {
 
 enum Kind {
     Block,
-    Loop { header: Block },
+    Loop {
+        header: Block,
+    },
     /// The first branch of a condition, with the parameters for the second.
-    If { other: Block, parameters: Vec<Value> },
+    If {
+        other: Block,
+        parameters: Vec<Value>,
+    },
     Else,
 }
 
@@ -96,11 +101,7 @@ impl Translator<'_, '_> {
         })
     }
 
-    fn open(
-        &mut self,
-        block: BlockType,
-        kind: impl FnOnce(&mut Self, &[ValueType]) -> Kind,
-    ) -> Result<(), Error> {
+    fn open(&mut self, block: BlockType, kind: impl FnOnce(&mut Self, &[ValueType]) -> Kind) -> Result<(), Error> {
         let (parameters, results) = self.types(block)?;
         let exit = self.block(&results);
         let kind = kind(self, &parameters);

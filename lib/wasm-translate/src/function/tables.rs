@@ -3,9 +3,11 @@
 use alloc::vec::Vec;
 
 use cranelift_codegen::ir::condcodes::IntCC;
-use cranelift_codegen::ir::{ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData, SigRef, UserExternalName, Value, types};
-use wasm_record::layout::{self, Builtin};
+use cranelift_codegen::ir::{
+    ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData, SigRef, UserExternalName, Value, types,
+};
 use wasm_record::NULL;
+use wasm_record::layout::{self, Builtin};
 use wasmparser::Operator;
 
 use super::{Region, Translator, signature, traps};

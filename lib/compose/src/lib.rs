@@ -1,0 +1,154 @@
+//! Template image and compiled module to sealed image.
+//!
+//! Key items: [`Template`], [`compose`]. What a module adds is two segments behind those of the template: read-only data
+//! (header, addresses of functions, constants, record) and code. The template's own segments stay as they are, byte for
+//! byte, so that they can be compared with the signed template's. Neighbours: `wasm-translate` compiled the module,
+//! `image-check` judges the result like any image. Deliberately not here: manifests, packages, signatures.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod file;
+mod template;
+
+pub use template::{Template, TemplateError};
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use abi::limits::PAGE_BYTES;
+use wasm_record::layout::{HEADER_MAGIC, HEADER_WORDS};
+use wasm_translate::{Target, Translated};
+
+use file::{Added, write};
+
+const PAGE: u64 = PAGE_BYTES as u64;
+/// Alignment of constants, in bytes.
+const CONSTANT_ALIGNMENT: usize = 16;
+
+/// Why no image can be made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ComposeError {
+    /// Code is too far from what it refers to; or a reference lies outside of it.
+    Reference {
+        /// Offset in the text.
+        offset: u32,
+    },
+}
+
+impl fmt::Display for ComposeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ComposeError::Reference { offset } = self;
+        write!(f, "the reference at {offset:#x} of the code cannot be resolved")
+    }
+}
+
+impl core::error::Error for ComposeError {}
+
+/// Where the parts of the added data lie, in bytes from its start.
+struct Layout {
+    functions: usize,
+    entries: usize,
+    signatures: usize,
+    constants: usize,
+    record: usize,
+    end: usize,
+}
+
+impl Layout {
+    fn of(translated: &Translated) -> Layout {
+        let functions = HEADER_WORDS * 8;
+        let entries = functions + translated.functions.len() * 8;
+        let signatures = entries + translated.entries.len() * 8;
+        let constants = (signatures + translated.signatures.len() * 4).next_multiple_of(CONSTANT_ALIGNMENT);
+        let record = (constants + translated.constants.len()).next_multiple_of(CONSTANT_ALIGNMENT);
+        Layout { functions, entries, signatures, constants, record, end: record + translated.record.len() }
+    }
+}
+
+/// Composes an image file.
+///
+/// # Errors
+/// A reference cannot be resolved, which a module within the limits of an image does not have.
+pub fn compose(template: &Template<'_>, translated: &Translated) -> Result<Vec<u8>, ComposeError> {
+    let layout = Layout::of(translated);
+    let base = template.end;
+    // The size of the relocations is that of the pointers, all known here.
+    let pointers = 3 + translated.functions.len() + translated.entries.len();
+    let data_bytes = file::data_bytes(layout.end, template.relocations.len() + pointers);
+    let text = base + (data_bytes as u64).next_multiple_of(PAGE);
+    let mut data = alloc::vec![0u8; layout.end];
+    let mut relocations = template.relocations.clone();
+    let mut point = |data: &mut [u8], at: usize, address: u64| {
+        put(data, at, &address.to_le_bytes());
+        relocations.push((base + at as u64, address));
+    };
+    put(&mut data, 0, &HEADER_MAGIC.to_le_bytes());
+    point(&mut data, 8, base + layout.record as u64);
+    put(&mut data, 16, &(translated.record.len() as u64).to_le_bytes());
+    point(&mut data, 24, base + layout.functions as u64);
+    put(&mut data, 32, &(translated.functions.len() as u64).to_le_bytes());
+    point(&mut data, 40, base + layout.entries as u64);
+    put(&mut data, 48, &(translated.entries.len() as u64).to_le_bytes());
+    let starts = translated.functions.iter().chain(&translated.entries);
+    for (number, start) in starts.enumerate() {
+        point(&mut data, layout.functions + number * 8, text + u64::from(*start));
+    }
+    for (number, signature) in translated.signatures.iter().enumerate() {
+        put(&mut data, layout.signatures + number * 4, &signature.to_le_bytes());
+    }
+    put(&mut data, layout.constants, &translated.constants);
+    for entry in &translated.table_entries {
+        let distance =
+            (text + u64::from(entry.target)).wrapping_sub(base + layout.constants as u64 + u64::from(entry.table));
+        put(&mut data, layout.constants + entry.offset as usize, &(distance as u32).to_le_bytes());
+    }
+    put(&mut data, layout.record, &translated.record);
+    let address = |target: Target| match target {
+        Target::Host => template.host,
+        Target::Builtin => template.builtin,
+        Target::FunctionTable => base + layout.functions as u64,
+        Target::SignatureTable => base + layout.signatures as u64,
+        Target::Constants => base + layout.constants as u64,
+    };
+    let code = resolve(translated, text, address)?;
+    let symbols = names(translated, text);
+    Ok(write(template, &Added { base, data, relocations, text, code, symbols }))
+}
+
+/// The text, with its references resolved.
+fn resolve(translated: &Translated, text: u64, address: impl Fn(Target) -> u64) -> Result<Vec<u8>, ComposeError> {
+    let mut code = translated.text.clone();
+    for relocation in &translated.relocations {
+        let failed = ComposeError::Reference { offset: relocation.offset };
+        let field = text + u64::from(relocation.offset);
+        let distance = address(relocation.target).wrapping_add_signed(relocation.addend).wrapping_sub(field) as i64;
+        let distance = i32::try_from(distance).map_err(|_| failed.clone())?;
+        let place = code.get_mut(relocation.offset as usize..relocation.offset as usize + 4).ok_or(failed)?;
+        place.copy_from_slice(&distance.to_le_bytes());
+    }
+    Ok(code)
+}
+
+/// Names of functions, for debuggers: address, size, name.
+fn names(translated: &Translated, text: u64) -> Vec<(u64, u64, Vec<u8>)> {
+    let Ok(record) = wasm_record::Record::parse(&translated.record) else { return Vec::new() };
+    let mut ends: Vec<u32> = translated.functions.iter().chain(&translated.entries).copied().collect();
+    ends.push(translated.text.len() as u32);
+    ends.sort_unstable();
+    let named = record.functions.iter().zip(&translated.functions).filter(|(function, _)| !function.name.is_empty());
+    named
+        .map(|(function, &start)| {
+            let end = ends.iter().copied().find(|&end| end > start).unwrap_or(start);
+            (text + u64::from(start), u64::from(end - start), function.name.as_bytes().to_vec())
+        })
+        .collect()
+}
+
+/// Puts bytes into data that has room for them, by its layout.
+fn put(data: &mut [u8], at: usize, bytes: &[u8]) {
+    if let Some(place) = data.get_mut(at..at + bytes.len()) {
+        place.copy_from_slice(bytes);
+    }
+}

@@ -1,0 +1,94 @@
+//! WebAssembly programs: their templates, and images composed of template and module. The compiler is a program of its
+//! own, the crate `sing-wasm`, which is built on first use.
+//!
+//! Neighbours: `builder` builds the templates like any program. Deliberately not here: the compiler.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use package_check::sha256;
+use sing_start::Program as HostProgram;
+
+use crate::cargo;
+use crate::failure::{Failure, Outcome};
+use crate::keys::hexadecimal;
+use crate::programs::{Body, Program};
+use crate::repository::Repository;
+
+/// Folder of the templates.
+const TEMPLATES: &str = "templates";
+/// Folder of composed images, by the digest of what they are made of.
+const IMAGES: &str = "wasm";
+
+/// Returns the folder of a template.
+///
+/// # Errors
+/// There is none of this name.
+pub fn template_folder(repository: &Repository, name: &str) -> Outcome<PathBuf> {
+    let templates = repository.base().join(TEMPLATES);
+    let folder = templates.join(name);
+    if manifest_model::is_name(name) && folder.join("manifest.toml").is_file() {
+        return Ok(folder);
+    }
+    let entries = std::fs::read_dir(&templates).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    Err(Failure::new(format!("there is no template `{name}` of WebAssembly programs"))
+        .remedy(format!("name one of {}", names.join(", "))))
+}
+
+/// Composes the images of the WebAssembly programs among `selected` from those of their templates, and adds them to
+/// `made`, which has the images by name.
+///
+/// # Errors
+/// A module is refused, or the compiler does not build.
+pub fn compose(repository: &Repository, selected: &[&Program], made: &mut BTreeMap<String, PathBuf>) -> Outcome<()> {
+    for program in selected {
+        let Body::Wasm { module, template, .. } = &program.body else { continue };
+        let template = made
+            .get(template)
+            .ok_or_else(|| Failure::new(format!("cargo produced no image of the template `{template}`")))?;
+        let image = image(repository, program, module, template)?;
+        made.insert(program.name.clone(), image);
+    }
+    Ok(())
+}
+
+/// Returns the image of a module, compiled unless there is one of the same module, template and compiler.
+fn image(repository: &Repository, program: &Program, module: &Path, template: &Path) -> Outcome<PathBuf> {
+    let compiler = compiler(repository)?;
+    let mut inputs = Vec::new();
+    for input in [module, template, compiler.path()] {
+        inputs.extend(sha256(&std::fs::read(input).map_err(|error| Failure::file("read", input, &error))?));
+    }
+    let folder = repository.output(IMAGES);
+    let image = folder.join(format!("{}-{}", program.name, &hexadecimal(&sha256(&inputs))[..32]));
+    if image.is_file() {
+        return Ok(image);
+    }
+    std::fs::create_dir_all(&folder).map_err(|error| Failure::file("make the folder", &folder, &error))?;
+    let unfinished = folder.join(format!("{}.unfinished", program.name));
+    let mut command = Command::new(compiler.path());
+    command.arg("--template").arg(template).arg("--module").arg(module).arg("--out").arg(&unfinished);
+    let output = command.output().map_err(|error| Failure::file("start", compiler.path(), &error))?;
+    if !output.status.success() {
+        let details = String::from_utf8_lossy(&output.stderr).trim_end().to_string();
+        return Err(Failure::new(format!("the WebAssembly module of `{}` is refused", program.name))
+            .details(details)
+            .remedy("build it for a host that has what it imports, such as wasm32-wasip1"));
+    }
+    std::fs::rename(&unfinished, &image).map_err(|error| Failure::file("write", &image, &error))?;
+    Ok(image)
+}
+
+/// The compiler, built if it is missing or out of date.
+fn compiler(repository: &Repository) -> Outcome<HostProgram> {
+    let path = repository.cargo_target().join("release/sing-wasm");
+    let compiler = HostProgram::new(repository.base(), path, "the compiler of WebAssembly");
+    match compiler.bring_up_to_date(cargo::command(repository)) {
+        Ok(true) => Ok(compiler),
+        Ok(false) => Err(Failure::new("the compiler of WebAssembly did not build").remedy("fix the errors above")),
+        Err(why) => Err(Failure::new(format!("the compiler of WebAssembly does not build: {why}"))),
+    }
+}

@@ -1,0 +1,86 @@
+//! Compiles a WebAssembly module for a template, and writes the image. A program of its own, so that the host tool does
+//! not take the code generator with it.
+#![forbid(unsafe_code)]
+
+use std::io::{IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use compose::Template;
+use image_check::Image;
+
+/// Compiles a WebAssembly module into an image of a template.
+#[derive(Debug, Parser)]
+#[command(name = "sing-wasm")]
+struct Arguments {
+    /// The template's image
+    #[arg(long, value_name = "FILE")]
+    template: PathBuf,
+
+    /// The module, in the binary format
+    #[arg(long, value_name = "FILE")]
+    module: PathBuf,
+
+    /// A file for the template
+    #[arg(long, value_name = "FILE")]
+    attachment: Option<PathBuf>,
+
+    /// Where the image goes
+    #[arg(long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+fn main() -> ExitCode {
+    match run(&Arguments::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &Arguments) -> Result<(), String> {
+    let template = read(&arguments.template)?;
+    let template = Template::parse(&template).map_err(|error| error.to_string())?;
+    let module = read(&arguments.module)?;
+    let attachment = arguments.attachment.as_deref().map_or(Ok(Vec::new()), read)?;
+    let shown = arguments.module.display();
+    let mut progress = Progress { is_shown: std::io::stderr().is_terminal(), percent: 0 };
+    let translated =
+        wasm_translate::translate(&module, &template.imports, &attachment, &mut |done, all| progress.show(done, all));
+    progress.end();
+    let translated = translated.map_err(|error| format!("{shown}: {error}"))?;
+    let image = compose::compose(&template, &translated).map_err(|error| format!("{shown}: {error}"))?;
+    Image::check(&image).map_err(|error| format!("{shown}: the image made of it is refused: {error}"))?;
+    std::fs::write(&arguments.out, image).map_err(|error| format!("{}: {error}", arguments.out.display()))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+/// A line of progress, on a terminal.
+struct Progress {
+    is_shown: bool,
+    percent: usize,
+}
+
+impl Progress {
+    fn show(&mut self, done: usize, all: usize) {
+        let percent = done * 100 / all.max(1);
+        if self.is_shown && percent != self.percent {
+            self.percent = percent;
+            eprint!("\r   Compiling {done} of {all} functions");
+            // A terminal that is gone does not matter here.
+            let _ = std::io::stderr().flush();
+        }
+    }
+
+    fn end(&self) {
+        if self.is_shown && self.percent > 0 {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
