@@ -1,13 +1,14 @@
 //! Arithmetic and comparison of float lanes, and conversions.
 
 use cranelift_codegen::ir::condcodes::FloatCC;
-use cranelift_codegen::ir::{InstBuilder, Type, Value, types};
+use cranelift_codegen::ir::{ConstantData, InstBuilder, Type, Value, types};
+use cranelift_frontend::FuncInstBuilder;
 use types::{F32X4, F64X2, I32X4, I64X2};
 use wasmparser::Operator;
 
 use super::super::Translator;
 
-impl Translator<'_, '_> {
+impl<'b> Translator<'_, 'b> {
     pub(super) fn vector_floats(&mut self, operator: &Operator<'_>) -> bool {
         self.float_lanes(operator) || self.float_comparison(operator) || self.lane_conversion(operator)
     }
@@ -87,16 +88,10 @@ impl Translator<'_, '_> {
             Operator::I32x4TruncSatF32x4S => self.map(F32X4, |ins, value| ins.fcvt_to_sint_sat(I32X4, value)),
             Operator::I32x4TruncSatF32x4U => self.map(F32X4, |ins, value| ins.fcvt_to_uint_sat(I32X4, value)),
             Operator::I32x4TruncSatF64x2SZero => {
-                self.map(F64X2, |ins, value| ins.fcvt_to_sint_sat(I64X2, value));
-                let zero = self.vector_constant([0; 16]);
-                self.push(zero);
-                self.zip(I64X2, |ins, value, zero| ins.snarrow(value, zero))
+                self.truncate_halves(|ins, value| ins.fcvt_to_sint_sat(I64X2, value), |ins, a, b| ins.snarrow(a, b))
             }
             Operator::I32x4TruncSatF64x2UZero => {
-                self.map(F64X2, |ins, value| ins.fcvt_to_uint_sat(I64X2, value));
-                let zero = self.vector_constant([0; 16]);
-                self.push(zero);
-                self.zip(I64X2, |ins, value, zero| ins.uunarrow(value, zero))
+                self.truncate_halves(|ins, value| ins.fcvt_to_uint_sat(I64X2, value), |ins, a, b| ins.uunarrow(a, b))
             }
             Operator::F32x4ConvertI32x4S => self.map(I32X4, |ins, value| ins.fcvt_from_sint(F32X4, value)),
             Operator::F32x4ConvertI32x4U => self.map(I32X4, |ins, value| ins.fcvt_from_uint(F32X4, value)),
@@ -112,5 +107,20 @@ impl Translator<'_, '_> {
             Operator::F64x2PromoteLowF32x4 => self.map(F32X4, |ins, value| ins.fvpromote_low(value)),
             _ => false,
         }
+    }
+
+    /// Converts two lanes of 64 bits to integers of 32; the upper two are zero. The code generator knows this sequence as a
+    /// whole alone.
+    fn truncate_halves(
+        &mut self,
+        convert: impl FnOnce(FuncInstBuilder<'_, 'b>, Value) -> Value,
+        narrow: impl FnOnce(FuncInstBuilder<'_, 'b>, Value, Value) -> Value,
+    ) -> bool {
+        let value = self.pop_as(F64X2);
+        let value = convert(self.builder.ins(), value);
+        let zero = self.builder.func.dfg.constants.insert(ConstantData::from([0; 16].as_slice()));
+        let zero = self.builder.ins().vconst(I64X2, zero);
+        let result = narrow(self.builder.ins(), value, zero);
+        self.push_vector(result)
     }
 }
