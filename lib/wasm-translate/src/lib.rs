@@ -15,6 +15,7 @@ mod backend;
 mod bundle;
 mod constants;
 mod error;
+mod frame;
 mod function;
 mod module;
 mod separate;
