@@ -70,3 +70,4 @@ mod web_soak;
 mod web_status_page;
 mod web_wget;
 mod web_wrk;
+mod webassembly;
