@@ -10,6 +10,7 @@
 extern crate alloc;
 
 mod apart;
+mod assertions;
 mod codec;
 mod device;
 mod manifest;
@@ -20,6 +21,7 @@ mod system;
 pub mod trust;
 
 pub use apart::{Apart, domain_of};
+pub use assertions::{Assertions, WHOLE_PROGRAM};
 pub use codec::DecodeError;
 pub use device::{AddressRange, DeviceNeed, MEMORY_END, PORTS_END};
 pub use manifest::{

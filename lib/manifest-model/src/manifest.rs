@@ -10,6 +10,7 @@ use core::fmt;
 use abi::Automaton;
 use serde::{Deserialize, Serialize};
 
+use crate::assertions::Assertions;
 use crate::device::DeviceNeed;
 use crate::requirement::Requirement;
 
@@ -53,6 +54,8 @@ pub struct Manifest {
     pub permissions: Vec<Permission>,
     /// Protection domain that it asks for at least.
     pub domain: Domain,
+    /// Assertions about its image.
+    pub assertions: Assertions,
 }
 
 impl Manifest {
@@ -77,6 +80,7 @@ impl Manifest {
             supervision: Supervision::default(),
             permissions: Vec::new(),
             domain: Domain::Kernel,
+            assertions: Assertions::default(),
         }
     }
 
@@ -243,6 +247,9 @@ pub struct ContractUse {
     /// [`abi::Automaton`] in its canonical bytes.
     #[serde(deserialize_with = "crate::codec::bytes")]
     pub automaton: Vec<u8>,
+    /// What the exporting end's answers wait for, by index into [`Manifest::contracts`]: answers of these imported
+    /// contracts, and no others. `None`: of any. A claim of the publisher, for the analysis of deadlocks alone.
+    pub waits_for: Option<Vec<u16>>,
 }
 
 words! {

@@ -75,6 +75,7 @@ struct Listed {
     name: At<String>,
     side: ContractSide,
     known: Option<Contract>,
+    waits_for: Option<Vec<At<String>>>,
 }
 
 impl Reader<'_> {
@@ -107,6 +108,7 @@ impl Reader<'_> {
         let supervision = resources::supervision(&root);
         let permissions = resources::permissions(&root);
         let domain = resources::domain(&root);
+        let assertions = resources::assertions(self.report, &root);
         root.close();
         let manifest = Manifest {
             name: name?.value,
@@ -116,7 +118,7 @@ impl Reader<'_> {
             category: category?.value,
             summary: summary?,
             code: code?,
-            contracts: listed.into_iter().map(Listed::into_use).collect(),
+            contracts: self.uses(listed),
             endpoints: endpoints.into_iter().map(|slot| slot.value).collect(),
             parameters: parameters.into_iter().map(|parameter| parameter.value).collect(),
             provides,
@@ -126,6 +128,7 @@ impl Reader<'_> {
             supervision,
             permissions,
             domain,
+            assertions,
         };
         Some(Program { manifest, crate_path, entry, modules, objects })
     }
@@ -207,6 +210,7 @@ impl Reader<'_> {
             let name = table.required_text("name");
             let side = table.required_word("use", ContractSide::from_word);
             let module = table.text("module").map(|module| self.module(module));
+            let waits_for = table.get("waits-for").map(|_| table.texts("waits-for"));
             table.close();
             let Some(name) = name else { continue };
             let known = self.contracts.and_then(|contracts| contracts.find(&name.value));
@@ -222,10 +226,20 @@ impl Reader<'_> {
                 };
                 self.report.add(Code::UnknownContract, message, &name.span, "no contract file declares it", remedy);
             }
-            listed.push(Listed { name, side: side.map_or(ContractSide::Both, |side| side.value), known });
+            listed.push(Listed { name, side: side.map_or(ContractSide::Both, |side| side.value), known, waits_for });
             modules.push(module);
         }
         (listed, modules)
+    }
+
+    fn uses(&self, listed: Vec<Listed>) -> Vec<ContractUse> {
+        let awaited = |contract: &Listed| {
+            let names = contract.waits_for.as_ref()?.iter();
+            Some(names.filter_map(|name| self.listed(&listed, name).map(|(index, _)| index)).collect())
+        };
+        let awaited: Vec<Option<Vec<u16>>> = listed.iter().map(awaited).collect();
+        let uses = listed.into_iter().zip(awaited);
+        uses.map(|(contract, waits_for)| ContractUse { waits_for, ..contract.into_use() }).collect()
     }
 
     fn module(&self, module: At<String>) -> String {
@@ -319,7 +333,7 @@ impl Listed {
     fn into_use(self) -> ContractUse {
         let (fingerprint, automaton) =
             self.known.map_or(([0; 32], Vec::new()), |known| (known.fingerprint, known.automaton.encode()));
-        ContractUse { name: self.name.value, side: self.side, fingerprint, automaton }
+        ContractUse { name: self.name.value, side: self.side, fingerprint, automaton, waits_for: None }
     }
 }
 

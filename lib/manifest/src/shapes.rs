@@ -179,6 +179,7 @@ pub static PROGRAM: Shape = shape(
         table("supervision", &SUPERVISION),
         table("permissions", &PERMISSIONS),
         table("domain", &DOMAIN),
+        table("assert", &ASSERT),
     ],
 );
 
@@ -271,6 +272,12 @@ static CONTRACT: Shape = shape(
             Kind::Module,
             "`contracts::<snake_case>`",
             "Rust path of the generated module: `ping_contract::ping`, or `crate::...`",
+        ),
+        open(
+            "waits-for",
+            Kind::List(&Kind::Text),
+            "all imported contracts",
+            "of an exported contract: the imported contracts for whose answers its answers wait ([deadlock.md](deadlock.md))",
         ),
     ],
 );
@@ -463,6 +470,29 @@ static DOMAIN: Shape = shape(
         "\"kernel\"",
         "what contains it at least: `kernel`, the types of its code; `ring-3`, a hardware domain; `ring-0`, an address space of its own with the processor's privileges, or a `ring-3` domain. A system without it does not take the program",
     )],
+);
+
+static ASSERT: Shape = shape(
+    "[assert]",
+    "what is proved of the program's machine code ([assertions.md](assertions.md)); functions are named by their paths, `\"*\"` is the whole program",
+    &[
+        open("max-stack", Kind::Number(0, u32::MAX as i64), "no limit", "most bytes of stack that the program uses"),
+        open(
+            "max-stack-of",
+            Kind::Map(&Kind::Number(0, u32::MAX as i64)),
+            "none",
+            "the same of single functions: `{ \"ring::Queue::take\" = 512 }`",
+        ),
+        open("no-panic", Kind::List(&Kind::Text), "none", "functions that cannot panic"),
+        open("no-alloc", Kind::List(&Kind::Text), "none", "functions that do not allocate from the heap"),
+        open("no-float", Kind::List(&Kind::Text), "none", "functions without floating-point arithmetic"),
+        open(
+            "functions-reached",
+            Kind::Number(0, u32::MAX as i64),
+            "no limit",
+            "most functions that the program can call",
+        ),
+    ],
 );
 
 /// A system manifest.
