@@ -2,8 +2,8 @@
 
 use abi::Automaton;
 use manifest_model::{
-    Category, Code as ProgramCode, ContractSide, ContractUse, Digest, EndpointSlot, Manifest, Provide, Side, Source,
-    Version, is_name, is_path, may_give,
+    Awaited, Category, Code as ProgramCode, ContractSide, ContractUse, Digest, EndpointSlot, Manifest, Provide, Side,
+    Source, Version, Whose, is_name, is_path, may_give,
 };
 use toml::Spanned;
 use toml::de::DeTable;
@@ -234,10 +234,14 @@ impl Reader<'_> {
 
     fn uses(&self, listed: Vec<Listed>) -> Vec<ContractUse> {
         let awaited = |contract: &Listed| {
-            let names = contract.waits_for.as_ref()?.iter();
-            Some(names.filter_map(|name| self.listed(&listed, name).map(|(index, _)| index)).collect())
+            let entry = |text: &At<String>| {
+                let (name, whose) = Whose::split(&text.value);
+                let (contract, _) = self.listed(&listed, &At::new(name.into(), text.span.clone()))?;
+                Some(Awaited { contract, whose })
+            };
+            Some(contract.waits_for.as_ref()?.iter().filter_map(entry).collect())
         };
-        let awaited: Vec<Option<Vec<u16>>> = listed.iter().map(awaited).collect();
+        let awaited: Vec<Option<Vec<Awaited>>> = listed.iter().map(awaited).collect();
         let uses = listed.into_iter().zip(awaited);
         uses.map(|(contract, waits_for)| ContractUse { waits_for, ..contract.into_use() }).collect()
     }

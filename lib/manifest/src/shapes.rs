@@ -277,7 +277,7 @@ static CONTRACT: Shape = shape(
             "waits-for",
             Kind::List(&Kind::Text),
             "all imported contracts",
-            "of an exported contract: the imported contracts for whose answers its answers wait ([deadlock.md](deadlock.md))",
+            "of an exported contract: the imported contracts for whose answers its answers wait, `\"NAME\"`, `\"NAME of others\"` or `\"NAME of the namespace\"` ([deadlock.md](deadlock.md))",
         ),
     ],
 );

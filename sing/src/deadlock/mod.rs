@@ -16,8 +16,7 @@ mod tests {
             println!("== {name}: {} tasks {} waits {:?}", w.tasks.len(), w.waits.len(), t.elapsed());
             for g in w.groups().iter().filter(|g| w.is_circle(g)) {
                 println!("  circle of {}:", g.len());
-                if name == "web" || g.len() < 12 || name=="hosted" {
-                for x in w.within(g) { println!("     {} -> {} : {}", w.tasks[x.from].name(), w.tasks[x.to].name(), x.contract); }}
+                { let mut c: Vec<_> = w.within(g).iter().map(|x| x.contract.clone()).collect(); c.sort(); c.dedup(); println!("    {:?} {:?}", g.iter().map(|t| w.tasks[*t].name()).collect::<Vec<_>>(), c); }
             }
         }
     }

@@ -7,8 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use abi::Automaton;
-use install::{Installed, Map};
-use manifest_model::{ContractSide, EndpointSlot, Manifest, Side, Source};
+use install::{Conversation, Conversations, Installed};
+use manifest_model::{Awaited, ContractSide, EndpointSlot, Manifest, Source, Whose};
+
+/// The contract of folders, over which the namespace is asked.
+const DIRECTORY: &str = "Directory";
+/// The contract over which the namespace hands clients to providers.
+const PROVIDER: &str = "ServiceProvider";
 
 /// A part of a program that answers and waits by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +43,8 @@ pub struct Wait {
     pub to: usize,
     /// The contract.
     pub contract: String,
+    /// Whether there can be several such channels.
+    pub many: bool,
 }
 
 /// The waits of a system.
@@ -49,44 +56,98 @@ pub struct Waits {
     pub waits: Vec<Wait>,
     /// Contracts of the system.
     pub automata: BTreeMap<String, Automaton>,
-    /// What programs say of their waits: program, contract and the awaited contracts.
-    pub claims: Vec<(String, String, Vec<String>)>,
+    /// What programs say of their waits.
+    pub claims: Vec<Claim>,
+}
+
+/// What a program says of its answers on a contract.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// The program.
+    pub program: String,
+    /// The exported contract.
+    pub contract: String,
+    /// The awaited contracts, and who answers.
+    pub awaited: Vec<(String, Whose)>,
+}
+
+impl Claim {
+    fn awaits(&self, contract: &str, exporter: &str, namespace: Option<&str>) -> bool {
+        let is_meant = |whose: Whose| match whose {
+            Whose::Anyone => true,
+            Whose::Others => self.program != exporter,
+            Whose::Namespace => namespace == Some(exporter),
+        };
+        self.awaited.iter().any(|(awaited, whose)| awaited == contract && is_meant(*whose))
+    }
 }
 
 impl Waits {
     /// Finds the waits of a system.
     pub fn of(installed: &Installed) -> Waits {
-        let map = Map::of(installed);
         let mut waits = Waits { automata: automata(installed), ..Waits::default() };
         for program in &installed.programs {
             waits.add_program(&program.manifest);
         }
+        let Conversations { all, namespace } = install::conversations(installed);
+        // A namespace whose answers wait for providers alone asks for each path its provider; whoever binds waits for
+        // that one.
+        let forwards = namespace.filter(|namespace| {
+            waits.claims.iter().any(|claim| claim.program == *namespace && claim.awaits(PROVIDER, "", None))
+        });
         let mut found = BTreeSet::new();
-        for conversation in map.conversations() {
+        for conversation in &all {
             let ends = (installed.manifest(conversation.importer), installed.manifest(conversation.exporter));
             let (Some(importer), Some(exporter)) = ends else { continue };
             let has_calls = waits.automata.get(conversation.contract).is_some_and(lang::has_calls);
             if !has_calls || is_pipeline(importer, exporter, conversation.contract) {
                 continue;
             }
-            let Some(to) = waits.answering(conversation.exporter, conversation.contract) else { continue };
-            for from in waits.waiting(importer, conversation.contract) {
-                found.insert(Wait { from, to, contract: conversation.contract.into() });
+            // A process that waits for its child waits downwards in a tree, also where both are of one program.
+            if conversation.of_children && conversation.importer == conversation.exporter {
+                continue;
             }
+            if forwards == Some(conversation.importer) && conversation.contract == PROVIDER {
+                continue;
+            }
+            waits.add(&mut found, conversation, namespace, forwards);
         }
         waits.waits = found.into_iter().collect();
         waits
     }
 
+    fn add(
+        &self,
+        found: &mut BTreeSet<Wait>,
+        conversation: &Conversation<'_>,
+        namespace: Option<&str>,
+        forwards: Option<&str>,
+    ) {
+        for from in self.waiting(conversation, namespace) {
+            let mut wait = |program: &str, contract: &str| {
+                let many = conversation.many;
+                let to = self.answering(program, contract);
+                found.extend(to.map(|to| Wait { from, to, contract: contract.into(), many }));
+            };
+            wait(conversation.exporter, conversation.contract);
+            if let Some(namespace) = forwards.filter(|_| conversation.by_name) {
+                wait(namespace, DIRECTORY);
+                wait(conversation.exporter, PROVIDER);
+            }
+        }
+    }
+
     fn add_program(&mut self, manifest: &Manifest) {
         let task = |contract| Task { program: manifest.name.clone(), contract };
         self.tasks.push(task(None));
-        let name = |index: &u16| Some(manifest.contracts.get(usize::from(*index))?.name.clone());
+        let name = |awaited: &Awaited| {
+            Some((manifest.contracts.get(usize::from(awaited.contract))?.name.clone(), awaited.whose))
+        };
         for used in manifest.contracts.iter().filter(|used| used.side != ContractSide::Import) {
             let Some(awaited) = &used.waits_for else { continue };
             self.tasks.push(task(Some(used.name.clone())));
             let awaited = awaited.iter().filter_map(name).collect();
-            self.claims.push((manifest.name.clone(), used.name.clone(), awaited));
+            self.claims.push(Claim { program: manifest.name.clone(), contract: used.name.clone(), awaited });
         }
     }
 
@@ -97,15 +158,17 @@ impl Waits {
         self.tasks.iter().position(own).or_else(|| self.tasks.iter().position(of_program))
     }
 
-    /// Returns the tasks of a program that wait for answers on a contract.
-    fn waiting(&self, manifest: &Manifest, contract: &str) -> Vec<usize> {
+    /// Returns the tasks of the importing program that wait for answers on a channel.
+    fn waiting(&self, conversation: &Conversation<'_>, namespace: Option<&str>) -> Vec<usize> {
         let waits = |task: &Task| match &task.contract {
             None => true,
-            Some(answered) => self.claims.iter().any(|(program, claimed, awaited)| {
-                *program == manifest.name && claimed == answered && awaited.iter().any(|other| other == contract)
+            Some(answered) => self.claims.iter().any(|claim| {
+                claim.program == task.program
+                    && claim.contract == *answered
+                    && claim.awaits(conversation.contract, conversation.exporter, namespace)
             }),
         };
-        let tasks = self.tasks.iter().enumerate().filter(|(_, task)| task.program == manifest.name);
+        let tasks = self.tasks.iter().enumerate().filter(|(_, task)| task.program == conversation.importer);
         tasks.filter(|(_, task)| waits(task)).map(|(index, _)| index).collect()
     }
 
@@ -190,15 +253,14 @@ fn automata(installed: &Installed) -> BTreeMap<String, Automaton> {
     used.filter_map(|used| Some((used.name.clone(), Automaton::decode(&used.automaton).ok()?))).collect()
 }
 
-/// Standard output that is another program's standard input: whoever starts programs joins them to a line, never to a
-/// circle.
+/// Standard output, which flows down a line: into the next program's standard input, or into a parent's output. Whoever
+/// starts programs joins them so, never to a circle.
 fn is_pipeline(importer: &Manifest, exporter: &Manifest, contract: &str) -> bool {
-    let has = |manifest: &Manifest, source: &Source, side: Side| {
+    let has = |manifest: &Manifest, sources: &[Source]| {
         let is_of = |slot: &&EndpointSlot| {
             manifest.contracts.get(usize::from(slot.contract)).is_some_and(|listed| listed.name == contract)
         };
-        let mut slots = manifest.endpoints.iter().filter(is_of);
-        slots.any(|slot| slot.source == *source && slot.side == side)
+        manifest.endpoints.iter().filter(is_of).any(|slot| sources.contains(&slot.source))
     };
-    has(importer, &Source::StandardOutput, Side::Importer) && has(exporter, &Source::StandardInput, Side::Exporter)
+    has(importer, &[Source::StandardOutput]) && has(exporter, &[Source::StandardInput, Source::StandardOutput])
 }

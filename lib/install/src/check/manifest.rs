@@ -167,7 +167,7 @@ impl Check<'_> {
             self.refuse(Code::WaitsForOther, what, remedy, (field, "not exported"));
         }
         for (item, other) in awaited.iter().enumerate() {
-            let other = self.manifest.contracts.get(usize::from(*other));
+            let other = self.manifest.contracts.get(usize::from(other.contract));
             if other.is_none_or(|other| !handles(other.side, Side::Importer)) {
                 let other = other.map_or("a contract that is not listed", |other| other.name.as_str());
                 let what = format!("answers of `{name}` wait for {other}, which the program does not import");

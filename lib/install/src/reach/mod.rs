@@ -23,7 +23,7 @@ use core::fmt;
 
 use manifest_model::{Code as ProgramCode, Permission};
 
-pub use conversations::Conversation;
+pub use conversations::{Conversation, Conversations, conversations};
 pub use patterns::{Who, paths_meet};
 pub use rules::Rule;
 
