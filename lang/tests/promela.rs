@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lang::{Contract, SourceFile, SystemChannel, Unit};
+use lang::{Carrier, Contract, SourceFile, SystemChannel, Unit};
 
 test_needs::needs!(Spin);
 
@@ -69,23 +69,48 @@ fn layers_do_not_deadlock_and_circles_do() {
     let unit = unit();
     let service = contract(&unit, "Service");
     let layers = [
-        SystemChannel { importer: "shell", exporter: "file-system", automaton: &service.automaton, given_over: None },
-        SystemChannel { importer: "file-system", exporter: "disk", automaton: &service.automaton, given_over: None },
+        SystemChannel {
+            importer: "shell",
+            exporter: "file-system",
+            automaton: &service.automaton,
+            state: 0,
+            given_over: None,
+        },
+        SystemChannel {
+            importer: "file-system",
+            exporter: "disk",
+            automaton: &service.automaton,
+            state: 0,
+            given_over: None,
+        },
         SystemChannel {
             importer: "file-system",
             exporter: "shell",
             automaton: &contract(&unit, "Events").automaton,
+            state: 0,
             given_over: None,
         },
     ];
     let result = verify("layers", &lang::emit_promela_system(&layers));
     assert!(result.contains("errors: 0"), "{result}");
     let circle = [
-        SystemChannel { importer: "shell", exporter: "file-system", automaton: &service.automaton, given_over: None },
-        SystemChannel { importer: "file-system", exporter: "shell", automaton: &service.automaton, given_over: None },
+        SystemChannel {
+            importer: "shell",
+            exporter: "file-system",
+            automaton: &service.automaton,
+            state: 0,
+            given_over: None,
+        },
+        SystemChannel {
+            importer: "file-system",
+            exporter: "shell",
+            automaton: &service.automaton,
+            state: 0,
+            given_over: None,
+        },
     ];
     let result = verify("circle", &lang::emit_promela_system(&circle));
-    assert!(result.contains("invalid end state"), "{result}");
+    assert!(result.contains("invalid end state (at depth"), "{result}");
 }
 
 /// A worker is given a job, and asks back while it does it.
@@ -96,7 +121,8 @@ contract Ask {
 }
 contract Job {
   in message Start(Ask.Imp:READY back); out message Finished(Ask.Imp:READY back);
-  state READY: one { Start? -> RUNNING; }
+  in message Prepare(); out message Prepared();
+  state READY: one { Prepare? -> Prepared! -> READY; Start? -> RUNNING; }
   state RUNNING: one { Finished! -> READY; }
 }
 contract Whole {
@@ -115,8 +141,11 @@ contract Greeting {
   state READY: one { Question? -> Answer! -> READY; }
 }";
 
+/// From the client to the worker, over the first channel.
+const BACK: Option<Carrier> = Some(Carrier { channel: 0, is_reversed: true });
+
 /// Checks a client and a worker, which talk over this contract and over `Ask`, in the other direction.
-fn asks_back(name: &str, ask: &str, given_over: Option<usize>) -> String {
+fn asks_back(name: &str, ask: &str, given_over: Option<Carrier>) -> String {
     let compiled = lang::compile(&[SourceFile::new("jobs.contract", JOBS)]);
     let unit = compiled.unit.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
     let channels = [
@@ -124,12 +153,14 @@ fn asks_back(name: &str, ask: &str, given_over: Option<usize>) -> String {
             importer: "client",
             exporter: "worker",
             automaton: &contract(&unit, name).automaton,
+            state: 0,
             given_over: None,
         },
         SystemChannel {
             importer: "worker",
             exporter: "client",
             automaton: &contract(&unit, ask).automaton,
+            state: 0,
             given_over,
         },
     ];
@@ -140,11 +171,11 @@ fn asks_back(name: &str, ask: &str, given_over: Option<usize>) -> String {
 #[test]
 fn an_endpoint_that_is_lent_for_the_time_of_a_job_does_no_harm() {
     // The worker has the endpoint only while the client waits for everything.
-    let result = asks_back("Job", "Ask", Some(0));
+    let result = asks_back("Job", "Ask", BACK);
     assert!(result.contains("errors: 0"), "{result}");
-    for (name, given_over) in [("Job", None), ("Whole", Some(0)), ("Kept", Some(0))] {
+    for (name, given_over) in [("Job", None), ("Whole", BACK), ("Kept", BACK)] {
         let result = asks_back(name, "Ask", given_over);
-        assert!(result.contains("invalid end state"), "{name} {given_over:?}: {result}");
+        assert!(result.contains("invalid end state (at depth"), "{name} {given_over:?}: {result}");
     }
 }
 
@@ -157,7 +188,7 @@ fn who_binds_waits_for_the_greeting() {
     let events = lang::compile(&[SourceFile::new("model.contract", CONTRACTS)]).unit.expect("the contracts are right");
     assert!(!lang::has_calls(&contract(&events, "Events").automaton));
     let result = asks_back("Greeting", "Greeting", None);
-    assert!(result.contains("invalid end state"), "{result}");
+    assert!(result.contains("invalid end state (at depth"), "{result}");
 }
 
 #[test]

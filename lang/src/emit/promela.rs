@@ -23,9 +23,20 @@ pub struct SystemChannel<'a> {
     pub exporter: &'a str,
     /// Messages and states of its contract.
     pub automaton: &'a Automaton,
-    /// The channel, by index, whose messages give and return the endpoints of this one. `None`: it is there from the
-    /// beginning.
-    pub given_over: Option<usize>,
+    /// Its state at the beginning. In state 0 of a contract in which the exporter greets, the importer binds it first.
+    pub state: usize,
+    /// The channel whose messages give and return the endpoints of this one. `None`: it is there from the beginning, or
+    /// the importer binds it.
+    pub given_over: Option<Carrier>,
+}
+
+/// A channel over which endpoints of another pass, between the same two programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Carrier {
+    /// Its index.
+    pub channel: usize,
+    /// Whether its exporter has the importing end of the other.
+    pub is_reversed: bool,
 }
 
 /// A step of a counterexample.
@@ -117,7 +128,13 @@ fn number(state: usize) -> u16 {
 /// Emits a model of one channel between two SIPs.
 pub fn emit_promela(contract: &Contract) -> String {
     let automaton = &contract.automaton;
-    emit_promela_system(&[SystemChannel { importer: "importer", exporter: "exporter", automaton, given_over: None }])
+    emit_promela_system(&[SystemChannel {
+        importer: "importer",
+        exporter: "exporter",
+        automaton,
+        state: 0,
+        given_over: None,
+    }])
 }
 
 /// Emits a model of SIPs and the channels between them.
@@ -134,7 +151,7 @@ pub fn emit_promela_system(channels: &[SystemChannel<'_>]) -> String {
     let mut sips: BTreeMap<&str, Vec<End<'_>>> = BTreeMap::new();
     for (number, channel) in channels.iter().enumerate() {
         let automaton = channel.automaton;
-        let start = if is_closed_first(channel) { -1 } else { 0 };
+        let start = if is_closed_first(channel) { "-1".into() } else { channel.state.to_string() };
         // One slot more than the bound, so that an excess message is detected and not merely delayed.
         let _ = writeln!(
             out,
@@ -163,7 +180,7 @@ pub fn emit_promela_system(channels: &[SystemChannel<'_>]) -> String {
 
 /// A channel that the importer binds, or that another's messages give.
 fn is_closed_first(channel: &SystemChannel<'_>) -> bool {
-    channel.given_over.is_some() || greets(channel.automaton)
+    channel.given_over.is_some() || (channel.state == 0 && greets(channel.automaton))
 }
 
 /// An end of a channel in a SIP's model.
@@ -307,13 +324,13 @@ impl<'a> End<'a> {
         let mut passed = Passed::default();
         let Some(shape) = self.automaton().messages.get(tag) else { return passed };
         let to_importer = shape.direction == Direction::ToImporter;
-        for (given, channel) in self.all.iter().enumerate().filter(|(_, other)| other.given_over == Some(self.number)) {
+        for (given, channel) in self.all.iter().enumerate() {
+            let Some(carrier) = channel.given_over.filter(|carrier| carrier.channel == self.number) else { continue };
             let carried =
                 shape.endpoints.iter().find(|endpoint| endpoint.contract == name_tag(&channel.automaton.name));
             let Some(endpoint) = carried else { continue };
-            // Whether the receiver of the message is the SIP that has the importing end of the given channel.
-            let receiver_imports =
-                if to_importer { self.channel.importer } else { self.channel.exporter } == channel.importer;
+            // Whether the receiver of the message is the one that has the importing end of the given channel.
+            let receiver_imports = to_importer != carrier.is_reversed;
             let gives = endpoint.importer == receiver_imports;
             let (mine, state) =
                 (if receiver_imports == (deed == Deed::Receive) { "imp" } else { "exp" }, endpoint.state);

@@ -45,6 +45,23 @@ pub struct Wait {
     pub contract: String,
     /// Whether there can be several such channels.
     pub many: bool,
+    /// Whether its endpoints come in messages only.
+    pub in_messages: bool,
+    /// Whether the namespace asks for it, on a channel that is there already.
+    pub is_forwarded: bool,
+}
+
+/// A contract on which one program is a client of another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Talk {
+    /// The program with the importing end.
+    pub importer: String,
+    /// The program with the exporting end.
+    pub exporter: String,
+    /// The contract.
+    pub contract: String,
+    /// Whether there can be several such channels.
+    pub many: bool,
 }
 
 /// The waits of a system.
@@ -56,6 +73,8 @@ pub struct Waits {
     pub waits: Vec<Wait>,
     /// Contracts of the system.
     pub automata: BTreeMap<String, Automaton>,
+    /// All conversations, with or without waits, and the task that answers.
+    pub conversations: Vec<(Talk, usize)>,
     /// What programs say of their waits.
     pub claims: Vec<Claim>,
 }
@@ -96,6 +115,12 @@ impl Waits {
             waits.claims.iter().any(|claim| claim.program == *namespace && claim.awaits(PROVIDER, "", None))
         });
         let mut found = BTreeSet::new();
+        let talks = all.iter().filter_map(|conversation| {
+            let Conversation { importer, exporter, contract, many, .. } = *conversation;
+            let talk = Talk { importer: importer.into(), exporter: exporter.into(), contract: contract.into(), many };
+            Some((talk, waits.answering(exporter, contract)?))
+        });
+        let talks = talks.collect();
         for conversation in &all {
             let ends = (installed.manifest(conversation.importer), installed.manifest(conversation.exporter));
             let (Some(importer), Some(exporter)) = ends else { continue };
@@ -113,6 +138,7 @@ impl Waits {
             waits.add(&mut found, conversation, namespace, forwards);
         }
         waits.waits = found.into_iter().collect();
+        waits.conversations = talks;
         waits
     }
 
@@ -124,15 +150,17 @@ impl Waits {
         forwards: Option<&str>,
     ) {
         for from in self.waiting(conversation, namespace) {
-            let mut wait = |program: &str, contract: &str| {
-                let many = conversation.many;
+            let mut wait = |program: &str, contract: &str, is_forwarded: bool| {
                 let to = self.answering(program, contract);
-                found.extend(to.map(|to| Wait { from, to, contract: contract.into(), many }));
+                found.extend(to.map(|to| {
+                    let Conversation { many, in_messages, .. } = *conversation;
+                    Wait { from, to, contract: contract.into(), many, in_messages, is_forwarded }
+                }));
             };
-            wait(conversation.exporter, conversation.contract);
+            wait(conversation.exporter, conversation.contract, false);
             if let Some(namespace) = forwards.filter(|_| conversation.by_name) {
-                wait(namespace, DIRECTORY);
-                wait(conversation.exporter, PROVIDER);
+                wait(namespace, DIRECTORY, false);
+                wait(conversation.exporter, PROVIDER, true);
             }
         }
     }

@@ -13,7 +13,7 @@ use manifest_model::{EndpointSlot, Manifest, Side, Source};
 use crate::check::manifest::handles;
 use crate::installed::{Installed, named_programs};
 use crate::reach::protocols::{Message, Wanted};
-use crate::reach::world::{Origin, World};
+use crate::reach::world::{Bound, Origin, World};
 
 /// A contract on which processes of one program can be clients of processes of another, or of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +30,8 @@ pub struct Conversation<'a> {
     pub by_name: bool,
     /// Whether the exporter is always a child of the importer.
     pub of_children: bool,
+    /// Whether its endpoints come in messages only.
+    pub in_messages: bool,
 }
 
 /// Conversations of a system, and its namespace.
@@ -43,7 +45,10 @@ pub struct Conversations<'a> {
 
 /// Returns the conversations of a system.
 pub fn conversations(installed: &Installed) -> Conversations<'_> {
-    let mut found = Finder { installed, world: World::of(installed), pairs: BTreeSet::new() };
+    let world = World::of(installed);
+    let bound = (0..world.holders.len()).map(|holder| world.bound_by(holder)).collect();
+    let handled = installed.programs.iter().map(|program| handled(&world, &program.manifest)).collect();
+    let mut found = Finder { installed, world, bound, handled, pairs: BTreeSet::new() };
     found.at_start();
     found.by_name();
     found.by_parents();
@@ -54,7 +59,15 @@ pub fn conversations(installed: &Installed) -> Conversations<'_> {
         // The names of contracts live in the manifests, too.
         let contract = &found.world.protocols.get(pair.contract)?.name;
         let used = installed.manifest(importer)?.contracts.iter().find(|used| used.name == *contract)?;
-        Some(Conversation { importer, exporter, contract: &used.name, many: pair.many, by_name: pair.by_name, of_children: pair.of_children })
+        Some(Conversation {
+            importer,
+            exporter,
+            contract: &used.name,
+            many: pair.many,
+            by_name: pair.by_name,
+            of_children: pair.of_children,
+            in_messages: pair.in_messages,
+        })
     };
     let mut all: Vec<Conversation<'_>> = found.pairs.iter().filter_map(named).collect();
     all.sort_unstable();
@@ -63,6 +76,7 @@ pub fn conversations(installed: &Installed) -> Conversations<'_> {
         if is_same {
             (one.many, one.by_name) = (one.many || next.many, one.by_name || next.by_name);
             one.of_children &= next.of_children;
+            one.in_messages &= next.in_messages;
         }
         is_same
     });
@@ -71,6 +85,15 @@ pub fn conversations(installed: &Installed) -> Conversations<'_> {
         Some(program.manifest.name.as_str())
     });
     Conversations { all, namespace }
+}
+
+fn handled(world: &World, manifest: &Manifest) -> Vec<(usize, bool)> {
+    let sides = [(Side::Importer, true), (Side::Exporter, false)];
+    let used = manifest.contracts.iter().filter_map(|used| Some((world.contract(&used.name)?, used.side)));
+    used.flat_map(|(contract, side)| {
+        sides.into_iter().filter(move |(one, _)| handles(side, *one)).map(move |(_, imports)| (contract, imports))
+    })
+    .collect()
 }
 
 /// As a conversation, by indices.
@@ -82,6 +105,7 @@ struct Pair {
     many: bool,
     by_name: bool,
     of_children: bool,
+    in_messages: bool,
 }
 
 /// How a program obtains a channel.
@@ -91,8 +115,10 @@ enum Got {
     AtStart,
     /// From the namespace.
     ByName,
-    /// From its parent, or in a message.
+    /// From its parent.
     Given,
+    /// In a message.
+    Sent,
     /// From itself, as the parent of the exporter.
     OfChild,
 }
@@ -100,6 +126,10 @@ enum Got {
 struct Finder<'a> {
     installed: &'a Installed,
     world: World,
+    /// By holder: what it may bind.
+    bound: Vec<Vec<Bound>>,
+    /// By program: contracts, and whether it handles importing ends or exporting ones.
+    handled: Vec<Vec<(usize, bool)>>,
     pairs: BTreeSet<Pair>,
 }
 
@@ -109,17 +139,23 @@ impl Finder<'_> {
     }
 
     fn handles(&self, program: usize, contract: usize, side: Side) -> bool {
-        let name = self.world.protocols.get(contract).map_or("", |protocol| protocol.name.as_str());
-        let used = self.manifest(program).and_then(|manifest| manifest.contracts.iter().find(|used| used.name == name));
-        used.is_some_and(|used| handles(used.side, side))
+        self.handled.get(program).is_some_and(|handled| handled.contains(&(contract, side == Side::Importer)))
     }
 
     /// Adds a conversation if both programs handle their ends.
     fn add(&mut self, contract: usize, importer: usize, exporter: usize, got: Got) -> bool {
         let is_handled =
             self.handles(importer, contract, Side::Importer) && self.handles(exporter, contract, Side::Exporter);
-        let (many, by_name, of_children) = (got != Got::AtStart, got == Got::ByName, got == Got::OfChild);
-        is_handled && self.pairs.insert(Pair { contract, importer, exporter, many, by_name, of_children })
+        is_handled
+            && self.pairs.insert(Pair {
+                contract,
+                importer,
+                exporter,
+                many: got != Got::AtStart,
+                by_name: got == Got::ByName,
+                of_children: got == Got::OfChild,
+                in_messages: got == Got::Sent,
+            })
     }
 
     /// Endpoints of instances.
@@ -143,7 +179,7 @@ impl Finder<'_> {
             if !self.handles(client, directory, Side::Importer) {
                 continue;
             }
-            for bound in self.world.bound_by(holder) {
+            for bound in self.bound[holder].clone() {
                 let provider = self.world.holders[bound.provider].clone();
                 // A folder gives files, and tells of changes.
                 let all = if bound.contracts.contains(&directory) { provider.exports } else { bound.contracts };
@@ -196,7 +232,7 @@ impl Finder<'_> {
     /// The parent binds the standard output of its child.
     fn give_bound(&mut self, parent: usize, child: usize, contract: usize) {
         let holders: Vec<usize> = self.world.holders_of(parent).collect();
-        for bound in holders.into_iter().flat_map(|holder| self.world.bound_by(holder)).collect::<Vec<_>>() {
+        for bound in holders.into_iter().flat_map(|holder| self.bound[holder].clone()).collect::<Vec<_>>() {
             let provider = self.world.holders[bound.provider].clone();
             if provider.exports.contains(&contract) {
                 self.add(contract, child, provider.program, Got::Given);
@@ -238,14 +274,14 @@ impl Finder<'_> {
                 // Any server of folders can be asked to register a name; only the namespace does it.
                 Side::Importer if Some(contract) == self.world.provider && !self.registers(sender, receiver) => {}
                 Side::Importer => {
-                    grew |= self.add(contract, receiver, sender, Got::Given);
+                    grew |= self.add(contract, receiver, sender, Got::Sent);
                     let had = |pair: &&Pair| pair.contract == contract && pair.importer == sender;
                     let exporters: Vec<usize> = self.pairs.iter().filter(had).map(|pair| pair.exporter).collect();
                     for exporter in exporters {
-                        grew |= self.add(contract, receiver, exporter, Got::Given);
+                        grew |= self.add(contract, receiver, exporter, Got::Sent);
                     }
                 }
-                Side::Exporter => grew |= self.add(contract, sender, receiver, Got::Given),
+                Side::Exporter => grew |= self.add(contract, sender, receiver, Got::Sent),
             }
         }
         grew
