@@ -1,4 +1,5 @@
-//! All systems, and small ones that deadlock or only seem to: the programs of tests/services-check/circles.
+//! Small systems that deadlock or only seem to: the programs of tests/services-check/circles. All systems of the
+//! repository are checked with the tool itself, by the tests of people.
 
 use std::path::PathBuf;
 
@@ -34,21 +35,6 @@ const LEFT_AND_RIGHT: &str =
     "[[program]]\nname = \"circle-left\"\n\n[[program]]\nname = \"circle-right\"\ninstance = \"last\"\n";
 const LENDER_AND_WORKER: &str =
     "[[program]]\nname = \"circle-worker\"\n\n[[program]]\nname = \"circle-lender\"\ninstance = \"last\"\n";
-
-#[test]
-fn no_system_can_deadlock() {
-    let repository = Repository::find().expect("tests run inside the repository");
-    let catalogue = Catalogue::read(&repository).expect("the manifests are right");
-    let names = repository.system_names();
-    assert!(names.len() > 20, "{names:?}");
-    for name in names {
-        let path = repository.system_manifest(name.as_ref()).expect("there is one");
-        let installed = systems::described(&repository, &catalogue, &path).expect("it is right");
-        let analysis = analyse(&installed).expect("it can be analysed");
-        assert!(analysis.is_free(), "{}", view::text(&analysis));
-        assert!(!analysis.layers.is_empty(), "{name}");
-    }
-}
 
 #[test]
 fn services_that_ask_each_other_deadlock_and_the_story_is_told() {
