@@ -44,7 +44,8 @@ fn a_circle_is_shown_where_spin_is_missing() {
     let system = folder.path().join("mine.toml");
     let text = "[system]\nname = \"mine\"\nroot = \"service-manager\"\nprimary = \"last\"\n\n\
                 [[program]]\nname = \"directory\"\n\n[[program]]\nname = \"circle-worker\"\n\n\
-                [[program]]\nname = \"circle-lender\"\ninstance = \"last\"\n";
+                [[program]]\nname = \"circle-lender\"\ninstance = \"last\"\n\n\
+                [[bind]]\nwho = \"circle-lender.singularity\"\npath = \"/service/worker\"\n";
     std::fs::write(&system, text).expect("a file");
     let mut command = check(&[]);
     command.arg(&system).env("PATH", folder.path());
