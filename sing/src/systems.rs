@@ -139,11 +139,22 @@ pub fn pack(
     if manifest.code.is_unsafe() != built.program.unsafe_code {
         return Err(Failure::new(format!("the manifest of `{name}` changed during the build")).remedy("build again"));
     }
+    hold(repository, built.program, &manifest, &image)?;
     let bytes = package_build::build_package(manifest, built.bill.as_bytes(), &image, signer)
         .map_err(|error| refused(repository, built.program, &error))?;
     let path = repository.output(&format!("packages/{name}.package"));
     write_if_changed(&path, &bytes)?;
     Ok(Packed { name: name.clone(), path, image_bytes: image.len(), bytes })
+}
+
+/// Refuses an image of which something in its manifest's `[assert]` does not hold.
+fn hold(repository: &Repository, program: &Program, manifest: &Manifest, image: &[u8]) -> Outcome<()> {
+    let Err(findings) = install::asserted(manifest, image) else { return Ok(()) };
+    let lines: Vec<String> = findings.into_iter().map(|finding| Line::refused(finding).to_string()).collect();
+    let path = program.manifest();
+    Err(Failure::new(format!("the image of `{}` is not as {} asserts", program.name, repository.shown(&path)))
+        .details(lines.join("\n"))
+        .remedy("fix the errors above"))
 }
 
 /// Reports a refused image. Images hold contract tags only; the message adds the contracts' names.

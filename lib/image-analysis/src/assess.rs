@@ -171,8 +171,13 @@ impl Judge<'_> {
         match way {
             None => self.assessment.proved.push(format!("{subject} {}", kind.not_done())),
             Some(way) => {
+                let by_itself = match way.last().and_then(|&last| self.program().functions.get(last)) {
+                    Some(last) if kind == Kind::Panic && last.traps.is_some() => ", which ends the program (`ud2`)",
+                    _ => "",
+                };
+                let way = self.way(&way);
                 let what =
-                    format!("{subject} {}, and `{}` says that it cannot: {}", kind.deed(), kind.key(), self.way(&way));
+                    format!("{subject} {}, and `{}` says that it does not: {way}{by_itself}", kind.deed(), kind.key());
                 self.fault(what, "change the code on this way, or take the assertion out");
             }
         }

@@ -6,7 +6,13 @@ use alloc::string::String;
 /// Returns the path of a function from its symbol, without the hash, generic arguments and the brackets of `impl`s:
 /// `ring::Queue::take`, `ring::Queue as core::fmt::Debug::fmt`.
 pub(crate) fn path(symbol: &str) -> String {
-    plain(&format!("{:#}", rustc_demangle::demangle(symbol)))
+    // The linker distinguishes copies by a suffix that belongs to no symbol of Rust: `.llvm.1234`, `.8`.
+    let demangled = format!("{:#}", rustc_demangle::demangle(symbol));
+    let end = demangled.rfind('.').filter(|&dot| {
+        let suffix = &demangled[dot + 1..];
+        !suffix.is_empty() && suffix.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    plain(demangled.get(..end.unwrap_or(demangled.len())).unwrap_or(&demangled))
 }
 
 /// Removes generic arguments, and the brackets around a type at the beginning.
@@ -31,7 +37,8 @@ fn plain(name: &str) -> String {
         last = letter;
     }
     // What was `path::<T>::function`.
-    out.replace("::::", "::")
+    let out = out.replace("::::", "::");
+    String::from(out.strip_suffix("::").unwrap_or(&out))
 }
 
 /// Splits what follows an opening bracket at its closing one.
@@ -68,6 +75,7 @@ mod tests {
             ),
             ("core::ptr::drop_in_place::<alloc::string::String>", "core::ptr::drop_in_place"),
             ("a::<T>::b", "a::b"),
+            ("a::b::<T>", "a::b"),
             ("core::ops::function::FnOnce<fn() -> u32>::call", "core::ops::function::FnOnce::call"),
             ("memcpy", "memcpy"),
             ("<broken", ""),
@@ -76,5 +84,6 @@ mod tests {
             assert_eq!(plain(name), expected, "{name}");
         }
         assert_eq!(path("_ZN3a_b4main17h0123456789abcdefE"), "a_b::main");
+        assert_eq!(path("_ZN3a_b4main17h0123456789abcdefE.8"), "a_b::main");
     }
 }

@@ -4,7 +4,8 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use image_check::ImageError;
+use image_analysis::{Assessment, assess};
+use image_check::{Data, ImageError};
 use manifest_model::{Code as ProgramCode, Manifest, SystemManifest};
 use package::{Certificate, FormatError, Package, SystemImage, TrustError};
 use package_check::{Isolation, PackageError, Verified, identity, sha256};
@@ -92,8 +93,30 @@ pub fn verified(bytes: &[u8], system: &SystemManifest) -> Result<(Program, Vec<L
         let remedy = "build the program again with `cargo sing build`";
         return Err(Vec::from([Finding::new(Code::BillNotText, &package.manifest.name, what, remedy)]));
     }
-    let lines = proofs(&package, bytes.len(), &verified, isolation);
+    let mut lines = proofs(&package, bytes.len(), &verified, isolation);
+    lines.extend(asserted(&package.manifest, package.image_bytes)?);
     Ok((Program { manifest: verified.manifest, key: package.key }, lines))
+}
+
+/// Proves what a manifest asserts of its image; a line for each assertion.
+///
+/// # Errors
+/// All assertions that do not hold.
+pub fn asserted(manifest: &Manifest, image: &[u8]) -> Result<Vec<Line>, Vec<Finding>> {
+    if manifest.assertions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let data = if manifest.code.is_unsafe() { Data::Private } else { Data::Refused };
+    let refuse = |what, remedy| Finding::new(Code::AssertionFails, &manifest.name, what, remedy);
+    let program = image_analysis::Program::read(image, data, &|| ()).map_err(|error| {
+        let what = format!("its assertions cannot be checked: {error}");
+        Vec::from([refuse(what, "take [assert] out of the manifest".to_string())])
+    })?;
+    let Assessment { proved, faults } = assess(&program, &manifest.assertions);
+    if faults.is_empty() {
+        return Ok(proved.into_iter().map(|what| Line::proved(Topic::Image, what)).collect());
+    }
+    Err(faults.into_iter().map(|fault| refuse(fault.what, fault.remedy)).collect())
 }
 
 /// Returns the faults of a single manifest, including those that need a hash.
