@@ -1,5 +1,7 @@
 //! What a function calls.
 
+use crate::tags::Numbers;
+
 /// A call, or a jump to another function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
@@ -9,6 +11,8 @@ pub struct Call {
     pub target: Target,
     /// Bytes of stack in use then, with the return address that the call pushes; 0 for a jump.
     pub depth: u32,
+    /// The second argument, if it is one of a few numbers in the code: the message of a send.
+    pub second: Option<Numbers>,
 }
 
 /// What a call leads to.

@@ -10,7 +10,7 @@ use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register}
 
 use crate::calls::{Call, Target};
 use crate::program::Code;
-use crate::tags::{SLOT_MASK, State, TABLE, Tag, is_whole, kernel_function};
+use crate::tags::{Numbers, SLOT_MASK, State, TABLE, Tag, is_whole, kernel_function};
 
 /// Times that the state at one place may change. Registers and slots can become unknown once each.
 const CHANGES_MAX: u32 = 200;
@@ -222,7 +222,8 @@ impl Flow<'_, '_> {
     fn tail(&mut self, at: u64, target: Target, state: &State) {
         let depth = state.depth.and_then(|depth| u32::try_from(depth).ok()).unwrap_or(0);
         self.touch(state.depth);
-        self.calls.insert(at, Call { at, target, depth });
+        let second = second_argument(state);
+        self.calls.insert(at, Call { at, target, depth, second });
         self.found.returns |= self.may_return(target);
     }
 
@@ -239,7 +240,8 @@ impl Flow<'_, '_> {
         let depth = state.depth.map(|depth| depth + 8);
         self.touch(depth);
         let depth = depth.and_then(|depth| u32::try_from(depth).ok()).unwrap_or(0);
-        self.calls.insert(instruction.ip(), Call { at: instruction.ip(), target, depth });
+        let (at, second) = (instruction.ip(), second_argument(state));
+        self.calls.insert(at, Call { at, target, depth, second });
         state.after_call();
         if self.may_return(target) { Next::Following } else { Next::End }
     }
@@ -315,10 +317,10 @@ impl Flow<'_, '_> {
             return Tag::Unknown;
         }
         match state.get(instruction.memory_base()) {
-            Tag::Top if distance == TABLE => Tag::Table,
+            Tag::Top(above) if above.wrapping_add(distance) == TABLE => Tag::Table,
             Tag::Table => kernel_function(distance).map_or(Tag::Unknown, Tag::Kernel),
             Tag::Stack(below) => state.slot(below - distance),
-            Tag::Top => Tag::Unknown,
+            Tag::Top(_) => Tag::Unknown,
             _ => Tag::Word(distance),
         }
     }
@@ -330,7 +332,9 @@ impl Flow<'_, '_> {
         let compared = self.compared.take();
         match instruction.mnemonic() {
             Mnemonic::Push => {
-                let tag = if is_register { kept(state.get(to)) } else { Tag::Unknown };
+                // A frame pointer, too: the function pops it before it returns.
+                let tag = if is_register { state.get(to) } else { Tag::Unknown };
+                let tag = if matches!(tag, Tag::Stack(_)) { tag } else { kept(tag) };
                 state.depth = state.depth.map(|depth| depth + 8);
                 state.depth.into_iter().for_each(|depth| state.set_slot(depth, tag));
             }
@@ -375,19 +379,29 @@ impl Flow<'_, '_> {
         let from = instruction.op1_register();
         let (old, is_wide) = (state.get(instruction.op0_register()), is_whole(instruction.op0_register()));
         match (instruction.mnemonic(), instruction.op1_kind()) {
+            (Mnemonic::Mov, OpKind::Immediate32 | OpKind::Immediate64 | OpKind::Immediate32to64) => {
+                Tag::Numbers(Numbers::one(instruction.immediate(1)))
+            }
+            (Mnemonic::Xor, OpKind::Register) if instruction.op0_register() == from => Tag::Numbers(Numbers::one(0)),
             (Mnemonic::Mov, OpKind::Register) if is_wide => state.get(from),
+            (mnemonic, OpKind::Register) if is_choice(mnemonic) => old.or(state.get(from)),
             (Mnemonic::Mov, OpKind::Memory) if is_wide => self.load(instruction, state),
             (Mnemonic::Lea, OpKind::Memory) if is_wide => self.address(instruction, state),
             (Mnemonic::Or, OpKind::Immediate32to64 | OpKind::Immediate8to64) => match old {
-                Tag::Stack(_) if instruction.immediate(1) == SLOT_MASK => Tag::Top,
+                Tag::Stack(_) if instruction.immediate(1) == SLOT_MASK => Tag::Top(0),
+                Tag::Numbers(numbers) => {
+                    numbers.map(|number| number | instruction.immediate(1)).map_or(Tag::Unknown, Tag::Numbers)
+                }
                 _ => Tag::Unknown,
             },
             (Mnemonic::Add, OpKind::Immediate32to64 | OpKind::Immediate8to64) => match old {
                 Tag::Stack(below) => Tag::Stack(below.wrapping_sub(instruction.immediate(1) as i64)),
+                Tag::Top(above) => Tag::Top(above.wrapping_add(instruction.immediate(1) as i64)),
                 _ => Tag::Unknown,
             },
             (Mnemonic::Sub, OpKind::Immediate32to64 | OpKind::Immediate8to64) => match old {
                 Tag::Stack(below) => Tag::Stack(below.wrapping_add(instruction.immediate(1) as i64)),
+                Tag::Top(above) => Tag::Top(above.wrapping_sub(instruction.immediate(1) as i64)),
                 _ => Tag::Unknown,
             },
             (Mnemonic::Movsxd, OpKind::Memory) if instruction.memory_index_scale() == 4 => {
@@ -419,6 +433,7 @@ impl Flow<'_, '_> {
         let distance = instruction.memory_displacement64() as i64;
         match state.get(instruction.memory_base()) {
             Tag::Stack(below) if instruction.memory_index() == Register::None => Tag::Stack(below - distance),
+            Tag::Top(above) if instruction.memory_index() == Register::None => Tag::Top(above.wrapping_add(distance)),
             _ => Tag::Unknown,
         }
     }
@@ -433,11 +448,18 @@ impl Flow<'_, '_> {
         let stores_register = instruction.mnemonic() == Mnemonic::Mov
             && instruction.op1_kind() == OpKind::Register
             && is_whole(instruction.op1_register());
-        // A store of up to 16 bytes covers two words.
-        for word in [below + 7, below - 8] {
-            (word - 7..=word).filter(|at| *at != below).for_each(|at| forget(state, at));
-        }
+        let is_vector = instruction.op1_kind() == OpKind::Register
+            && (Register::XMM0..=Register::XMM15).contains(&instruction.op1_register());
+        let bytes = if is_vector { 16 } else { 8 };
+        (below - bytes + 1..below + 8).filter(|at| *at != below).for_each(|at| forget(state, at));
         state.set_slot(below, if stores_register { kept(state.get(instruction.op1_register())) } else { Tag::Unknown });
+    }
+}
+
+fn second_argument(state: &State) -> Option<Numbers> {
+    match state.get(Register::RSI) {
+        Tag::Numbers(numbers) => Some(numbers),
+        _ => None,
     }
 }
 
@@ -450,7 +472,7 @@ fn forget(state: &mut State, below: i64) {
 /// Values that no code of a program changes through a pointer to the stack slot.
 fn kept(tag: Tag) -> Tag {
     match tag {
-        Tag::Top | Tag::Table | Tag::Stack(_) => tag,
+        Tag::Top(_) | Tag::Table => tag,
         _ => Tag::Unknown,
     }
 }
@@ -498,6 +520,30 @@ fn implicit(mnemonic: Mnemonic, state: &mut State) {
         _ => &[],
     };
     changed.iter().for_each(|register| state.set(*register, Tag::Unknown));
+}
+
+/// Moves under a condition.
+fn is_choice(mnemonic: Mnemonic) -> bool {
+    use Mnemonic::*;
+    matches!(
+        mnemonic,
+        Cmova
+            | Cmovae
+            | Cmovb
+            | Cmovbe
+            | Cmove
+            | Cmovg
+            | Cmovge
+            | Cmovl
+            | Cmovle
+            | Cmovne
+            | Cmovno
+            | Cmovnp
+            | Cmovns
+            | Cmovo
+            | Cmovp
+            | Cmovs
+    )
 }
 
 fn ends_block(instruction: &Instruction) -> bool {

@@ -11,6 +11,7 @@ extern crate alloc;
 
 mod assess;
 mod calls;
+mod conform;
 mod flow;
 mod frame;
 mod names;
@@ -20,4 +21,6 @@ mod tags;
 
 pub use assess::{Assessment, Fault, assess};
 pub use calls::{Call, Target};
+pub use conform::{Conformance, conform};
 pub use program::{Error, Function, Program};
+pub use tags::Numbers;

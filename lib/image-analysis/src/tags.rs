@@ -13,8 +13,8 @@ pub(crate) enum Tag {
     Unknown,
     /// The stack pointer, this many bytes below that at the function's entry.
     Stack(i64),
-    /// The last address of the thread's stack slot, where its thread block ends.
-    Top,
+    /// An address at this distance from the last one of the thread's stack slot, where its thread block ends.
+    Top(i64),
     /// The address of the kernel's function table.
     Table,
     /// A word that was read at this distance from an unknown address.
@@ -23,12 +23,63 @@ pub(crate) enum Tag {
     Kernel(usize),
     /// The address of code or data of the image.
     Address(u64),
+    /// One of a few numbers that are in the code.
+    Numbers(Numbers),
     /// A target of a `switch`, from the table at this address.
     Case(u64),
 }
 
+/// A few numbers, each once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Numbers {
+    numbers: [u64; Numbers::MOST],
+    count: u8,
+}
+
+impl Numbers {
+    const MOST: usize = 6;
+
+    /// Returns one number.
+    pub(crate) fn one(number: u64) -> Numbers {
+        Numbers { numbers: [number, 0, 0, 0, 0, 0], count: 1 }
+    }
+
+    /// Returns all of them.
+    pub fn all(&self) -> &[u64] {
+        &self.numbers[..usize::from(self.count)]
+    }
+
+    /// Returns the numbers of both; `None` if there are too many.
+    pub(crate) fn with(mut self, other: &Numbers) -> Option<Numbers> {
+        for &number in other.all() {
+            if !self.all().contains(&number) {
+                *self.numbers.get_mut(usize::from(self.count))? = number;
+                self.count += 1;
+            }
+        }
+        Some(self)
+    }
+
+    pub(crate) fn map(self, change: impl Fn(u64) -> u64) -> Option<Numbers> {
+        let mut all = self.all().iter().map(|&number| Numbers::one(change(number)));
+        let first = all.next()?;
+        all.try_fold(first, |sum, next| sum.with(&next))
+    }
+}
+
+impl Tag {
+    /// What is known of a value that is one of two.
+    pub(crate) fn or(self, other: Tag) -> Tag {
+        match (self, other) {
+            (one, two) if one == two => one,
+            (Tag::Numbers(one), Tag::Numbers(two)) => one.with(&two).map_or(Tag::Unknown, Tag::Numbers),
+            _ => Tag::Unknown,
+        }
+    }
+}
+
 /// Stack slots whose values are followed.
-const SLOTS: usize = 16;
+const SLOTS: usize = 24;
 
 /// Returns the number of the general-purpose register that contains this one.
 fn number(register: Register) -> Option<usize> {
@@ -120,8 +171,14 @@ impl State {
             _ => None,
         };
         for (mine, theirs) in self.registers.iter_mut().zip(&other.registers) {
-            if mine != theirs {
-                *mine = Tag::Unknown;
+            // Sets that differ in order only must not change for ever.
+            let joined = mine.or(*theirs);
+            let is_more = match (*mine, joined) {
+                (Tag::Numbers(mine), Tag::Numbers(joined)) => joined.all().len() > mine.all().len(),
+                (mine, joined) => mine != joined,
+            };
+            if is_more {
+                *mine = joined;
             }
         }
         for place in 0..self.used {
