@@ -166,6 +166,7 @@ codes! {
     LookAlikePublisher = "I108", Name, "a publisher's name that is taken for another's";
     LookAlikeProgram = "I109", Name, "a program's name that is taken for another's";
     SignatureLost = "I110", Signature, "nobody signed what would take a signed program's place";
+    UndeclaredMessage = "I119", Contracts, "the image sends a message that the manifest does not let it send";
     UndeclaredContract = "I120", Contracts, "the image uses a contract that the manifest does not list";
     ContractFingerprint = "I121", Contracts, "the image has another version of a contract than the manifest";
     BadAutomaton = "I122", Contracts, "a contract's automaton cannot be read";

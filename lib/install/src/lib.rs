@@ -39,7 +39,7 @@ pub use reach::{
 };
 pub use report::{Finding, Line, Report, Verdict};
 #[cfg(feature = "verify")]
-pub use verify::{Request, asserted, examine, signed_system, system_of, verified};
+pub use verify::{Request, analysed, examine, signed_system, system_of, verified};
 
 /// Maximum length of a manifest's lists.
 pub use check::manifest::LIST_MAX;
