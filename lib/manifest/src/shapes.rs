@@ -8,6 +8,9 @@ use abi::ABI_VERSION;
 use manifest_model::{Category, ContractSide, Domain, ParameterKind, Permission, Quota, Restart, Side};
 
 use crate::trust::POLICIES;
+use assertions::ASSERT;
+
+mod assertions;
 
 /// A table of a manifest.
 #[derive(Debug)]
@@ -470,29 +473,6 @@ static DOMAIN: Shape = shape(
         "\"kernel\"",
         "what contains it at least: `kernel`, the types of its code; `ring-3`, a hardware domain; `ring-0`, an address space of its own with the processor's privileges, or a `ring-3` domain. A system without it does not take the program",
     )],
-);
-
-static ASSERT: Shape = shape(
-    "[assert]",
-    "what is proved of the program's machine code ([assertions.md](assertions.md)); functions are named by their paths, `\"*\"` is the whole program",
-    &[
-        open("max-stack", Kind::Number(0, u32::MAX as i64), "no limit", "most bytes of stack that the program uses"),
-        open(
-            "max-stack-of",
-            Kind::Map(&Kind::Number(0, u32::MAX as i64)),
-            "none",
-            "the same of single functions: `{ \"ring::Queue::take\" = 512 }`",
-        ),
-        open("no-panic", Kind::List(&Kind::Text), "none", "functions that cannot panic"),
-        open("no-alloc", Kind::List(&Kind::Text), "none", "functions that do not allocate from the heap"),
-        open("no-float", Kind::List(&Kind::Text), "none", "functions without floating-point arithmetic"),
-        open(
-            "functions-reached",
-            Kind::Number(0, u32::MAX as i64),
-            "no limit",
-            "most functions that the program can call",
-        ),
-    ],
 );
 
 /// A system manifest.
