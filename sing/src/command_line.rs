@@ -323,6 +323,9 @@ pub struct CheckArguments {
     /// A .contract file or a folder of them, a manifest, or a system's name, manifest or image; default: everything
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Check whether programs of a system can wait for each other for ever; default: of all systems
+    #[arg(long)]
+    pub deadlock: bool,
     /// Print a list as JSON
     #[arg(long)]
     pub json: bool,

@@ -20,6 +20,7 @@ pub mod compiled_sources;
 pub mod compiler;
 pub mod contract_view;
 pub mod contracts;
+pub mod deadlock;
 pub mod demo_disk;
 pub mod dependencies;
 pub mod docs;

@@ -19,6 +19,7 @@ mod bare_virtio;
 mod bare_web;
 mod builder;
 mod commands;
+mod deadlocks;
 mod disks;
 mod documents;
 mod endings;
