@@ -69,7 +69,7 @@ pub fn main(startup: Startup, module: Module) -> i32 {
         }
     }
     let mut arguments = Vec::from([own_name()]);
-    arguments.extend(startup.words);
+    arguments.extend(startup.argv);
     let mut host = Wasi {
         namespace,
         descriptors,
