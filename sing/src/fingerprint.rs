@@ -57,6 +57,9 @@ impl Fingerprint {
                 add(&repository.root().join(source), &mut lines);
             }
         }
+        if let Some(made) = repository.made_programs() {
+            add(made, &mut lines);
+        }
         if let Ok(tool) = crate::tool::path() {
             add(&tool, &mut lines);
         }
