@@ -55,6 +55,7 @@ mod tools;
 mod trust;
 mod unreliable_file_systems;
 mod unsafe_code;
+mod wasi_suite;
 mod web_addresses;
 mod web_curl;
 mod web_deaths;
