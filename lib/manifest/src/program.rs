@@ -2,8 +2,8 @@
 
 use abi::Automaton;
 use manifest_model::{
-    Awaited, Category, Code as ProgramCode, ContractSide, ContractUse, Digest, EndpointSlot, Manifest, Provide, Side,
-    Source, Version, Whose, is_name, is_path, may_give,
+    Awaited, Category, Code as ProgramCode, ContractSide, ContractUse, Digest, EndpointSlot, Manifest, Provide, Quota,
+    Side, Source, Version, Whose, is_name, is_path, may_give,
 };
 use toml::Spanned;
 use toml::de::DeTable;
@@ -63,7 +63,8 @@ pub const DEFAULT_TEMPLATE: &str = "wasi";
 
 impl Program {
     /// Gives a WebAssembly program the contracts, endpoints, parameters and whatever else its template's code expects;
-    /// its own parameters come behind those of the template. Fails with the name of the section that it may not have.
+    /// its own parameters come behind those of the template, and a program without quotas has those of the template.
+    /// Fails with the name of the section that it may not have.
     ///
     /// # Errors
     /// It has contracts, endpoints, devices or provides something.
@@ -83,6 +84,9 @@ impl Program {
         let parameters = core::mem::take(&mut own.parameters);
         own.parameters = template.manifest.parameters.clone();
         own.parameters.extend(parameters);
+        if own.quota == Quota::default() {
+            own.quota = template.manifest.quota;
+        }
         self.modules = template.modules.clone();
         Ok(())
     }

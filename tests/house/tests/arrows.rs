@@ -103,6 +103,7 @@ const LEGAL: &[(&str, &[&str])] = &[
             "abi",
             "lib/boot-image",
             "lib/boot-order",
+            "lib/command-language",
             "lib/manifest",
             "lib/diagnostics",
             "lib/image-check",

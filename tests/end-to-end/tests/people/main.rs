@@ -56,6 +56,8 @@ mod tools;
 mod trust;
 mod unreliable_file_systems;
 mod unsafe_code;
+mod wasi_suite;
+mod wasm_programs;
 mod web_addresses;
 mod web_curl;
 mod web_deaths;
