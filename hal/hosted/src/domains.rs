@@ -14,6 +14,7 @@
 
 #[allow(unsafe_code)]
 mod control;
+mod kept;
 mod mapper;
 #[allow(unsafe_code)]
 mod stub;
@@ -35,6 +36,7 @@ use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
 use hal_api::{Arena, DomainAccess, DomainContext, DomainExit, DomainId, Fault, FaultKind, Layout, MapError};
 
 use self::control::{Command, Control, Controls, Exchange};
+use self::kept::Kept;
 use self::mapper::{Issued, Mapper, command, of_kind};
 use self::template::{MemoryFiles, Template};
 use self::window::{IMAGES_FILE, MEMORY_FILE, STACKS_FILE};
@@ -71,6 +73,7 @@ pub(crate) struct Domains {
     window: usize,
     layout: Layout,
     template: Arc<Template>,
+    kept: Kept,
     images: File,
     /// First addresses of the image pages that are in the file of images.
     written: Mutex<BTreeSet<usize>>,
@@ -95,6 +98,21 @@ struct State {
     /// Runners made, and those in use, by bit.
     made: usize,
     used: u64,
+    /// Number that the host has given the first runner's thread, once it is known.
+    thread: Option<u64>,
+    stage: Stage,
+}
+
+/// A domain's life and its process's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// Nothing is mapped any more but the stub.
+    Closed,
+    /// The runner resets itself, or has.
+    Resetting,
+    /// Nothing is left of the programs.
+    Clean,
 }
 
 /// The arenas' files, for a machine with domains.
@@ -130,6 +148,7 @@ impl Domains {
             window,
             layout,
             template: Arc::new(Template::start(window, shared.as_fd(), &files, mapped)?),
+            kept: Kept::default(),
             images,
             written: Mutex::default(),
             list: (0..window::PARTS).map(|_| Mutex::default()).collect(),
@@ -168,7 +187,14 @@ impl Domains {
             window: self.window,
             mapper: self.template.create()?,
             template: Arc::clone(&self.template),
-            state: Mutex::new(State { issued: Issued::first(FIRST_COMMANDS), later: Vec::new(), made: 1, used: 0 }),
+            state: Mutex::new(State {
+                issued: Issued::first(FIRST_COMMANDS),
+                later: Vec::new(),
+                made: 1,
+                used: 0,
+                thread: None,
+                stage: Stage::Open,
+            }),
         })
     }
 
@@ -178,20 +204,20 @@ impl Domains {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
-        let Ok(domain) = self.create_domain() else {
+        let Some(domain) = self.kept.take().or_else(|| self.create_domain().ok().map(Arc::new)) else {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return None;
         };
         // The number of its part: no other domain has it while anybody refers to this one.
         let number = domain.mapper.control.part();
-        *lock(&self.list[number]) = Some(Arc::new(domain));
+        *lock(&self.list[number]) = Some(domain);
         Some(DomainId(number as u32))
     }
 
     /// See [`hal_api::Machine::domain_close`].
     pub(crate) fn close(&self, id: DomainId) {
         if let Some(domain) = self.get(id) {
-            domain.end();
+            domain.close();
         }
     }
 
@@ -200,7 +226,10 @@ impl Domains {
         let found = self.list.get(id.0 as usize).and_then(|place| lock(place).take());
         if let Some(domain) = found {
             self.count.fetch_sub(1, Ordering::Relaxed);
-            domain.end();
+            domain.close();
+            if !Mapper::is_ended(&lock(&domain.state).issued) {
+                self.kept.keep(domain);
+            }
         }
     }
 
@@ -260,8 +289,11 @@ impl Domains {
         assert!(is_known, "{bytes} bytes at {address:#x} are in no arena");
         let Some(domain) = self.get(id) else { return };
         let mut state = lock(&domain.state);
+        if state.stage != Stage::Open {
+            return;
+        }
         let mut commands = std::mem::take(&mut state.later);
-        commands.push(command(libc::SYS_munmap, [address as u64, bytes as u64, 0, 0, 0, 0]));
+        commands.push(unmap(address, address + bytes));
         domain.command(&mut state, &commands);
     }
 
@@ -323,18 +355,65 @@ impl Domain {
         self.mapper.end(&mut lock(&self.state).issued);
     }
 
+    /// Leaves nothing mapped but the stub, if the process can be kept; else ends it. The domain is not entered again.
+    fn close(&self) {
+        let mut state = lock(&self.state);
+        if state.stage != Stage::Open {
+            return;
+        }
+        state.later.clear();
+        if state.made != 1 || state.used != 0 || state.thread.is_none() || !self.template.can_reset() {
+            self.mapper.end(&mut state.issued);
+            return;
+        }
+        if self.command(&mut state, &unmap_all(self.window)) {
+            self.mapper.control.clear_commands();
+            state.stage = Stage::Closed;
+        }
+    }
+
+    /// Gets the process of a closed domain on its way to another one. Returns whether it is ready for that.
+    fn renew(&self) -> bool {
+        let mut state = lock(&self.state);
+        let control = &self.mapper.control;
+        match (state.stage, state.thread) {
+            (Stage::Closed, Some(thread)) if control.runner(0).is_asleep() => {
+                control.reset(thread);
+                state.stage = Stage::Resetting;
+            }
+            (Stage::Resetting, _) if control.runner(0).is_asleep() => {
+                control.end_reset();
+                state.stage = Stage::Clean;
+            }
+            _ => {}
+        }
+        state.stage == Stage::Clean
+    }
+
+    /// Gives a process that is ready to a new domain.
+    fn open(&self) {
+        lock(&self.state).stage = Stage::Open;
+    }
+
     /// Takes a runner for the calling thread, with all that is to be mapped before it enters; `None` if the process has
     /// ended.
     fn take_runner(&self) -> Option<usize> {
         let mut state = lock(&self.state);
+        if state.stage != Stage::Open {
+            return None;
+        }
         let mut commands = std::mem::take(&mut state.later);
         let runner = (!state.used).trailing_zeros() as usize;
         let is_new = runner >= state.made;
         if is_new {
             commands.extend(make_runner(&self.mapper.control, self.window, runner));
         }
-        let is_done =
-            if commands.is_empty() { !Mapper::is_ended(&state.issued) } else { self.command(&mut state, &commands) };
+        let is_done = match state.thread {
+            Some(_) if commands.is_empty() => !Mapper::is_ended(&state.issued),
+            _ => self.command(&mut state, &commands),
+        };
+        // Nothing has run yet that could change it.
+        state.thread.get_or_insert_with(|| self.mapper.control.runner(0).word(window::THREAD));
         state.made += usize::from(is_new);
         state.used |= 1 << runner;
         is_done.then_some(runner)
@@ -435,6 +514,17 @@ impl Drop for Domain {
 fn first_commands(control: &Control, window: usize) -> [Command; FIRST_COMMANDS] {
     let [map, make] = make_runner(control, window, 0);
     [map, command(libc::SYS_close, [window::LINE_FILE as u64, 0, 0, 0, 0, 0]), make]
+}
+
+/// Returns the commands that leave nothing mapped but the window with its first runner.
+fn unmap_all(window: usize) -> [Command; 2] {
+    let end = window + window::RUNNERS + window::RUNNER_BYTES;
+    [unmap(0, window), unmap(end, template::TASK_END)]
+}
+
+/// Returns the command that unmaps all between two addresses.
+fn unmap(from: usize, to: usize) -> Command {
+    command(libc::SYS_munmap, [from as u64, (to - from) as u64, 0, 0, 0, 0])
 }
 
 /// Returns the command that maps a runner's memory.

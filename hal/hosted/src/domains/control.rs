@@ -124,6 +124,30 @@ impl Control {
         self.controls.free().push(self.part);
     }
 
+    /// Clears what the first runner can write, but for its address and the number of its thread, and has it reset itself
+    /// when it wakes; and wakes it. It is asleep.
+    pub(super) fn reset(&self, thread: u64) {
+        let runner = self.runner(0);
+        let address = runner.word(window::SELF);
+        (0..RUNNER_BYTES).step_by(8).for_each(|place| runner.set_word(place, 0));
+        runner.set_word(window::SELF, address);
+        runner.set_word(window::THREAD, thread);
+        // There is no turn to wait for awake.
+        runner.rest();
+        self.half(window::RESET).store(1, Ordering::SeqCst);
+        wake(runner.half(window::TURN));
+    }
+
+    /// Has the first runner wake as ever.
+    pub(super) fn end_reset(&self) {
+        self.half(window::RESET).store(0, Ordering::SeqCst);
+    }
+
+    /// Clears all commands. They have been done.
+    pub(super) fn clear_commands(&self) {
+        (0..RING as u32).for_each(|number| self.put(number, &[0; COMMAND_WORDS]));
+    }
+
     /// Puts a command at a place of the ring. The mapper sees it once it is [`issue`](Self::issue)d.
     pub(super) fn put(&self, number: u32, command: &Command) {
         let place = window::RING_OFFSET + number as usize % RING * COMMAND_WORDS * 8;
@@ -169,6 +193,16 @@ impl Exchange<'_> {
     /// Whether it is the kernel's turn.
     pub(super) fn is_out(&self) -> bool {
         self.half(window::TURN).load(Ordering::Acquire) == window::OF_KERNEL
+    }
+
+    /// Whether a thread sleeps until the turn changes. For the first runner's turn the host knows it for certain, and where
+    /// in the stub the thread is: no other instruction may wait for it.
+    pub(super) fn is_asleep(&self) -> bool {
+        let turn = self.half(window::TURN).as_ptr();
+        // Whoever waits for the word goes on waiting for the same word, and is counted.
+        // SAFETY: FUTEX_REQUEUE reads no memory.
+        let count = unsafe { libc::syscall(libc::SYS_futex, turn, libc::FUTEX_REQUEUE, 0, 1, turn, 0) };
+        count == 1
     }
 
     /// Says that the runner's next turn is not soon.

@@ -66,16 +66,15 @@ impl Mapper {
         Self { window, process, control }
     }
 
-    /// Has the mapper do all these; false if the process has ended, which it does if one fails that must not.
+    /// Has the mapper do all these, and whatever it was told before; false if the process has ended, which it does if one
+    /// fails that must not.
     pub(super) fn command(&self, issued: &mut Issued, commands: &[Command]) -> bool {
-        for batch in commands.chunks(BATCH) {
-            if issued.is_ended {
-                return false;
-            }
-            self.begin(issued, batch);
-            self.is_done(issued);
+        let (batch, rest) = commands.split_at(commands.len().min(BATCH));
+        if issued.is_ended {
+            return false;
         }
-        !issued.is_ended
+        self.begin(issued, batch);
+        self.is_done(issued) && (rest.is_empty() || self.command(issued, rest))
     }
 
     /// Has the mapper do these, of which the ring has room. Whatever it was told before is done.

@@ -48,6 +48,14 @@ const ARCHITECTURE: u32 = 0xc000_003e;
 /// Offsets in `ucontext_t` of registers, which Linux has in another order, and of the vector state.
 const REGISTERS: usize = 40;
 const VECTORS: usize = REGISTERS + 23 * 8;
+/// Offset in `ucontext_t` of the mask of signals.
+const SIGNAL_MASK: usize = REGISTERS + 32 * 8;
+const UC_SIGCONTEXT_SS: u64 = 2;
+const UC_STRICT_RESTORE_SS: u64 = 4;
+/// Interrupts enabled, and a bit that is always set.
+const FLAGS_OF_USERS: u64 = 0x202;
+const CODE_SELECTOR: u64 = 0x33;
+const DATA_SELECTOR: u64 = 0x2b;
 const fn register(number: libc::c_int) -> usize {
     REGISTERS + number as usize * 8
 }
@@ -55,7 +63,7 @@ const fn register(number: libc::c_int) -> usize {
 global_asm!(
     ".pushsection .text.domain_stub, \"ax\"",
     ".p2align 12",
-    ".globl domain_stub, domain_stub_gate, domain_stub_signal, domain_stub_end",
+    ".globl domain_stub, domain_stub_gate, domain_stub_wait, domain_stub_asleep, domain_stub_signal, domain_stub_end",
     // The mapper starts here. R12D is the number of commands done, RBX the page of commands.
     "domain_stub:",
     "    xor r12d, r12d",
@@ -206,6 +214,7 @@ global_asm!(
     "    mov edx, 1",
     "    syscall",
     // Wait for the domain's turn.
+    "domain_stub_wait:",
     "12: mov ecx, {spins}",
     "13: cmp dword ptr gs:[{turn}], 0",
     "    jne 16f",
@@ -232,7 +241,31 @@ global_asm!(
     "    xor edx, edx",
     "    xor r10d, r10d",
     "    syscall",
-    "    jmp 14b",
+    "domain_stub_asleep:",
+    "    cmp dword ptr [rip + domain_stub + {reset}], 0",
+    "    je 14b",
+    // The thread has run other code: whatever a program can have left in it is replaced, and nothing that it has is used.
+    // With another stack pointer the host might take it to be on its signal stack, which it could not change then.
+    "    xor esp, esp",
+    "    lea rdi, [rip + domain_stub + {signal_stacks}]",
+    "    xor esi, esi",
+    "    mov eax, {sigaltstack}",
+    "    syscall",
+    "    test rax, rax",
+    "    jnz 9b",
+    "    mov ds, eax",
+    "    mov es, eax",
+    "    mov fs, eax",
+    "    mov gs, eax",
+    "    wrfsbase rax",
+    "    lea rax, [rip + domain_stub + {first_runner}]",
+    "    wrgsbase rax",
+    // All other registers, the mask of signals and the vector state.
+    "    lea rsp, [rip + domain_stub + {clean}]",
+    "    mov eax, {rt_sigreturn}",
+    "    syscall",
+    "    ud2",
+    "domain_stub_reset_end:",
     "15: mov dword ptr gs:[{runner_sleeps}], 0",
     "16: cmp qword ptr gs:[{is_whole}], 0",
     "    jne 17f",
@@ -279,10 +312,18 @@ global_asm!(
     "    mov r8d, edi",
     "    mov r9, rsi",
     "    mov r10d, {of_signal}",
-    "    cmp edi, {interrupt_signal}",
-    "    jne 18f",
-    "    lea rax, [rip + domain_stub]",
     "    mov rcx, [rdx + {rip_place}]",
+    "    cmp edi, {interrupt_signal}",
+    "    je 24f",
+    // Any other while the thread resets itself, as by a trap flag that was left: this would resume with what was left.
+    "    lea rax, [rip + domain_stub_asleep]",
+    "    cmp rcx, rax",
+    "    jb 18f",
+    "    lea rax, [rip + domain_stub_reset_end]",
+    "    cmp rcx, rax",
+    "    jb 9b",
+    "    jmp 18f",
+    "24: lea rax, [rip + domain_stub]",
     "    sub rcx, rax",
     "    cmp rcx, {page}",
     "    jae 19f",
@@ -346,6 +387,10 @@ global_asm!(
     ring_offset = const window::RING_OFFSET,
     makes_runner = const MAKES_RUNNER,
     makes_domain = const MAKES_DOMAIN,
+    reset = const window::COMMANDS - window::STUB + window::RESET,
+    first_runner = const window::RUNNERS - window::STUB,
+    signal_stacks = const window::CONSTANTS - window::STUB + window::SIGNAL_STACKS,
+    clean = const window::CONSTANTS - window::STUB + window::CLEAN,
     may_fail = const MAY_FAIL,
     prctl = const libc::SYS_prctl,
     set_death_signal = const libc::PR_SET_PDEATHSIG,
@@ -407,6 +452,8 @@ global_asm!(
 unsafe extern "C" {
     static domain_stub: u8;
     static domain_stub_gate: u8;
+    static domain_stub_wait: u8;
+    static domain_stub_asleep: u8;
     static domain_stub_signal: u8;
     static domain_stub_end: u8;
 }
@@ -435,7 +482,7 @@ pub(super) fn bytes(window: usize) -> Vec<u8> {
     bytes[window::STUB..window::STUB + length].copy_from_slice(stub);
     let constants = &mut bytes[window::CONSTANTS..];
     let mut put = |offset: usize, part: &[u8]| constants[offset..offset + part.len()].copy_from_slice(part);
-    let filter = filter();
+    let filter = filter(window);
     let at = window + window::CONSTANTS;
     put(window::FILTER_PROGRAM, &((filter.len() / 8) as u64).to_le_bytes());
     put(window::FILTER_PROGRAM + 8, &((at + window::FILTER) as u64).to_le_bytes());
@@ -447,10 +494,10 @@ pub(super) fn bytes(window: usize) -> Vec<u8> {
     put(window::ACTION, &action.map(u64::to_le_bytes).concat());
     let open = FAULTS.iter().chain([&INTERRUPT_SIGNAL]).fold(0u64, |set, signal| set | 1 << (signal - 1));
     put(window::MASK, &(!open).to_le_bytes());
+    put(window::CLEAN, &clean_context(window, !open));
     for number in 0..window::MAX_RUNNERS {
-        let stack = window + window::RUNNERS + number * window::RUNNER_BYTES + HOST_PAGE_BYTES;
-        let bytes = [stack as u64, 0, (window::RUNNER_BYTES - HOST_PAGE_BYTES) as u64];
-        put(window::SIGNAL_STACKS + number * 24, &bytes.map(u64::to_le_bytes).concat());
+        let place = window::SIGNAL_STACKS + number * window::SIGNAL_STACK_BYTES;
+        put(place, &signal_stack(window, number).map(u64::to_le_bytes).concat());
     }
     bytes
 }
@@ -465,25 +512,60 @@ pub(super) fn gate(window: usize, number: usize) -> usize {
     window + window::GATES + number.min(MAX_GATES - 1) * window::GATE_BYTES
 }
 
-/// Returns the filter of a runner: sigreturn, sigprocmask, sched_yield, and futex to wait and to wake; anything else is trapped.
-fn filter() -> Vec<u8> {
+/// Returns the `ucontext_t` of the first runner that waits for its turn and has run nothing. Without an address of vector
+/// state the host clears that.
+fn clean_context(window: usize, mask: u64) -> Vec<u8> {
+    let wait = window + window::STUB + offset_of_part(&raw const domain_stub_wait);
+    let mut words = [0u64; 38];
+    words[0] = UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
+    words[2..5].copy_from_slice(&signal_stack(window, 0));
+    words[register(libc::REG_RIP) / 8] = wait as u64;
+    words[register(libc::REG_EFL) / 8] = FLAGS_OF_USERS;
+    words[register(libc::REG_CSGSFS) / 8] = CODE_SELECTOR | DATA_SELECTOR << 48;
+    words[SIGNAL_MASK / 8] = mask;
+    words.map(u64::to_le_bytes).concat()
+}
+
+/// Returns the `stack_t` of a runner.
+fn signal_stack(window: usize, number: usize) -> [u64; window::SIGNAL_STACK_BYTES / 8] {
+    let start = window + window::RUNNERS + number * window::RUNNER_BYTES + HOST_PAGE_BYTES;
+    [start as u64, 0, (window::RUNNER_BYTES - HOST_PAGE_BYTES) as u64]
+}
+
+/// Returns the filter of a runner: sigreturn, sigprocmask, sigaltstack, sched_yield, and futex to wait and to wake; anything
+/// else is trapped, and exit_group ends the process. Only the stub's own instruction waits for the first runner's turn.
+fn filter(window: usize) -> Vec<u8> {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-    // Offsets in `struct seccomp_data`: number, architecture, low half of the second argument.
-    let program: [(u16, u8, u8, u32); 12] = [
+    let halves = |value: usize| (value as u32, (value as u64 >> 32) as u32);
+    let turn = halves(window + window::RUNNERS + window::TURN);
+    let asleep = halves(window + window::STUB + offset_of_part(&raw const domain_stub_asleep));
+    // Offsets in `struct seccomp_data`: number, architecture, address of the next instruction; then the arguments.
+    let program: [(u16, u8, u8, u32); 23] = [
         (LOAD, 0, 0, 4),
-        (EQUAL, 0, 8, ARCHITECTURE),
+        (EQUAL, 0, 18, ARCHITECTURE),
         (LOAD, 0, 0, 0),
-        (EQUAL, 7, 0, libc::SYS_rt_sigreturn as u32),
-        (EQUAL, 6, 0, libc::SYS_rt_sigprocmask as u32),
-        (EQUAL, 5, 0, libc::SYS_sched_yield as u32),
-        (EQUAL, 0, 3, libc::SYS_futex as u32),
+        (EQUAL, 17, 0, libc::SYS_rt_sigreturn as u32),
+        (EQUAL, 16, 0, libc::SYS_rt_sigprocmask as u32),
+        (EQUAL, 15, 0, libc::SYS_sched_yield as u32),
+        (EQUAL, 14, 0, libc::SYS_sigaltstack as u32),
+        (EQUAL, 14, 0, libc::SYS_exit_group as u32),
+        (EQUAL, 0, 11, libc::SYS_futex as u32),
         (LOAD, 0, 0, 24),
-        (EQUAL, 2, 0, libc::FUTEX_WAIT as u32),
-        (EQUAL, 1, 0, libc::FUTEX_WAKE as u32),
+        (EQUAL, 10, 0, libc::FUTEX_WAKE as u32),
+        (EQUAL, 0, 8, libc::FUTEX_WAIT as u32),
+        (LOAD, 0, 0, 16),
+        (EQUAL, 0, 7, turn.0),
+        (LOAD, 0, 0, 20),
+        (EQUAL, 0, 5, turn.1),
+        (LOAD, 0, 0, 8),
+        (EQUAL, 0, 2, asleep.0),
+        (LOAD, 0, 0, 12),
+        (EQUAL, 1, 0, asleep.1),
         (RETURN, 0, 0, libc::SECCOMP_RET_TRAP),
         (RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+        (RETURN, 0, 0, libc::SECCOMP_RET_KILL_PROCESS),
     ];
     let encode = |(code, yes, no, value): (u16, u8, u8, u32)| {
         [&code.to_le_bytes()[..], &[yes, no], &value.to_le_bytes()].concat()
@@ -519,35 +601,70 @@ mod tests {
         assert!(filter < unmask);
     }
 
-    #[test]
-    fn the_filter_leaves_four_calls() {
-        let program = filter();
-        let run = |architecture: u32, call: u32, second: u32| {
-            let (mut at, mut value) = (0, 0);
-            loop {
-                let word = &program[at * 8..at * 8 + 8];
-                let (code, yes, no) = (u16::from_le_bytes([word[0], word[1]]), word[2], word[3]);
-                let k = u32::from_le_bytes([word[4], word[5], word[6], word[7]]);
-                at += 1;
-                match u32::from(code) {
-                    0x20 => {
-                        value = [(0, call), (4, architecture), (24, second)].iter().find(|pair| pair.0 == k).unwrap().1
-                    }
-                    0x15 => at += usize::from(if value == k { yes } else { no }),
-                    _ => break k == libc::SECCOMP_RET_ALLOW,
-                }
+    /// What a runner's filter answers to a system call of this number, with these first two arguments, made there.
+    fn answer(architecture: u32, call: u32, arguments: [u64; 2], next_instruction: u64) -> u32 {
+        let [first, second] = arguments;
+        let data: Vec<u8> = [u64::from(call) | u64::from(architecture) << 32, next_instruction, first, second]
+            .into_iter()
+            .flat_map(u64::to_le_bytes)
+            .collect();
+        let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let program = filter(WINDOW);
+        let (mut at, mut value) = (0, 0);
+        loop {
+            let (code, yes, no) = (program[at], program[at + 2], program[at + 3]);
+            let k = word(&program, at + 4);
+            at += 8;
+            match code {
+                0x20 => value = word(&data, k as usize),
+                0x15 => at += 8 * usize::from(if value == k { yes } else { no }),
+                0x06 => return k,
+                _ => panic!("{code:#x}"),
             }
-        };
-        assert!(run(ARCHITECTURE, libc::SYS_rt_sigreturn as u32, 9));
-        assert!(run(ARCHITECTURE, libc::SYS_futex as u32, 0) && run(ARCHITECTURE, libc::SYS_futex as u32, 1));
+        }
+    }
+
+    const WINDOW: usize = 0x7012_3456_7000;
+
+    fn is_allowed(architecture: u32, call: u32, second: u32) -> bool {
+        answer(architecture, call, [0, second.into()], 0) == libc::SECCOMP_RET_ALLOW
+    }
+
+    #[test]
+    fn the_filter_leaves_five_calls() {
+        assert!(is_allowed(ARCHITECTURE, libc::SYS_rt_sigreturn as u32, 9));
+        assert!([0, 1].into_iter().all(|operation| is_allowed(ARCHITECTURE, libc::SYS_futex as u32, operation)));
         for operation in (2..16).chain([128, 129, 256]) {
-            assert!(!run(ARCHITECTURE, libc::SYS_futex as u32, operation));
+            assert!(!is_allowed(ARCHITECTURE, libc::SYS_futex as u32, operation));
         }
         for call in (0..600).chain([0x4000_000f, 0x4000_00ca]) {
-            let left = [libc::SYS_rt_sigreturn, libc::SYS_rt_sigprocmask, libc::SYS_sched_yield, libc::SYS_futex];
-            let is_one = left.contains(&i64::from(call));
-            assert!(is_one || !run(ARCHITECTURE, call, 0), "{call}");
-            assert!(!run(0x4000_0003, call, 0), "{call}");
+            let left = [
+                libc::SYS_rt_sigreturn,
+                libc::SYS_rt_sigprocmask,
+                libc::SYS_sigaltstack,
+                libc::SYS_sched_yield,
+                libc::SYS_futex,
+            ];
+            assert_eq!(left.contains(&call.into()), is_allowed(ARCHITECTURE, call, 0), "{call}");
+            assert!(!is_allowed(0x4000_0003, call, 0), "{call}");
         }
+    }
+
+    #[test]
+    fn only_the_stub_waits_for_the_first_runners_turn() {
+        let turn = (WINDOW + window::RUNNERS + window::TURN) as u64;
+        let there = (WINDOW + window::STUB + offset_of_part(&raw const domain_stub_asleep)) as u64;
+        let waits = |word, next| answer(ARCHITECTURE, libc::SYS_futex as u32, [word, 0], next);
+        assert_eq!(waits(turn, there), libc::SECCOMP_RET_ALLOW);
+        for next in [0, 1, 2, 16, 1 << 32].map(|other| there ^ other).into_iter().skip(1) {
+            assert_eq!(waits(turn, next), libc::SECCOMP_RET_TRAP, "{next:#x}");
+        }
+        for word in [turn + 4, turn ^ 1 << 32, turn + window::RUNNER_BYTES as u64] {
+            assert_eq!(waits(word, 0), libc::SECCOMP_RET_ALLOW, "{word:#x}");
+        }
+        // The two bytes before are a SYSCALL.
+        let stub = &bytes(WINDOW)[window::STUB..];
+        let place = offset_of_part(&raw const domain_stub_asleep);
+        assert_eq!(stub[place - 2..place], [0x0f, 0x05]);
     }
 }
