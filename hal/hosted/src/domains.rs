@@ -50,6 +50,7 @@ pub(crate) const MAX_DOMAINS: usize = 1024;
 /// Turns of a loop before a thread that is in a domain sleeps: some microseconds, longer than it takes from one call to
 /// the next in a program that exchanges messages.
 const SPINS: u32 = 500;
+const YIELDS: u32 = 100;
 /// A thread in a domain is interrupted after this long.
 const QUANTUM: Duration = Duration::from_millis(10);
 /// An interrupt that found the stub at work is repeated after this long.
@@ -366,6 +367,7 @@ impl Domain {
             self.mapper.end(&mut state.issued);
             return;
         }
+        self.mapper.control.set_soon(false);
         if self.command(&mut state, &unmap_all(self.window)) {
             self.mapper.control.clear_commands();
             state.stage = Stage::Closed;
@@ -392,6 +394,7 @@ impl Domain {
 
     /// Gives a process that is ready to a new domain.
     fn open(&self) {
+        self.mapper.control.set_soon(true);
         lock(&self.state).stage = Stage::Open;
     }
 
@@ -445,7 +448,7 @@ impl Domain {
             if let Some((domain, before)) = last
                 && !(Arc::ptr_eq(domain, self) && *before == runner)
             {
-                domain.mapper.control.runner(*before).rest();
+                domain.mapper.control.runner(*before).rest(window::SOON);
             }
             *last = Some((Arc::clone(self), runner));
         });
@@ -453,14 +456,23 @@ impl Domain {
 
     /// Waits until the runner is out; false if its process has ended.
     fn comes_out(&self, exchange: &Exchange<'_>) -> bool {
-        for _ in 0..SPINS {
+        for spin in 0..SPINS {
+            if exchange.is_out() {
+                return true;
+            }
+            if processor::was_interrupted() || spin == stub::FIRST_SPINS && exchange.shares_processor() {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        for _ in 0..YIELDS {
             if exchange.is_out() {
                 return true;
             }
             if processor::was_interrupted() {
                 break;
             }
-            std::hint::spin_loop();
+            std::thread::yield_now();
         }
         let mut interrupts = 0;
         while !exchange.is_out() {

@@ -133,7 +133,7 @@ impl Control {
         runner.set_word(window::SELF, address);
         runner.set_word(window::THREAD, thread);
         // There is no turn to wait for awake.
-        runner.rest();
+        runner.rest(window::AT_ONCE);
         self.half(window::RESET).store(1, Ordering::SeqCst);
         wake(runner.half(window::TURN));
     }
@@ -141,6 +141,12 @@ impl Control {
     /// Has the first runner wake as ever.
     pub(super) fn end_reset(&self) {
         self.half(window::RESET).store(0, Ordering::SeqCst);
+    }
+
+    /// Says whether there is anything to do soon, before which mapper and first runner do not sleep.
+    pub(super) fn set_soon(&self, is_soon: bool) {
+        self.half(window::MAPPER_RESTS).store((!is_soon).into(), Ordering::Relaxed);
+        self.runner(0).rest(if is_soon { window::SOON } else { window::AT_ONCE });
     }
 
     /// Clears all commands. They have been done.
@@ -205,13 +211,19 @@ impl Exchange<'_> {
         count == 1
     }
 
-    /// Says that the runner's next turn is not soon.
-    pub(super) fn rest(&self) {
-        self.half(window::REST).store(1, Ordering::Relaxed);
+    /// Says how the runner is to wait: [`window::SOON`] or [`window::AT_ONCE`] asleep.
+    pub(super) fn rest(&self, how: u32) {
+        self.half(window::REST).store(how, Ordering::Relaxed);
+    }
+
+    /// Whether the runner says that it is on the processor of the host that the calling thread is on.
+    pub(super) fn shares_processor(&self) -> bool {
+        self.half(window::RUNNER_PROCESSOR).load(Ordering::Relaxed) == processor_of_host()
     }
 
     /// Gives the domain its turn.
     pub(super) fn go(&self) {
+        self.half(window::KERNEL_PROCESSOR).store(processor_of_host(), Ordering::Relaxed);
         self.half(window::REST).store(0, Ordering::Relaxed);
         self.half(window::TURN).swap(window::OF_DOMAIN, Ordering::SeqCst);
         if self.half(window::RUNNER_SLEEPS).load(Ordering::SeqCst) != 0 {
@@ -256,6 +268,12 @@ impl Exchange<'_> {
         }
         context.is_whole = is_whole.into();
     }
+}
+
+/// Returns the number of the host's processor that the calling thread is on.
+fn processor_of_host() -> u32 {
+    // SAFETY: takes no arguments.
+    unsafe { libc::sched_getcpu() as u32 }
 }
 
 const _: () = assert!(

@@ -27,10 +27,14 @@ pub(super) const INTERRUPT_SIGNAL: libc::c_int = signal::INTERRUPT;
 /// Signals that are faults of the domain.
 const FAULTS: [libc::c_int; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
+/// Turns of a loop before a runner asks which processor it is on.
+pub(super) const FIRST_SPINS: u32 = 32;
+/// Bits of what Linux has RDTSCP tell that are a processor's number.
+const PROCESSOR: u32 = 0xfff;
 /// Turns of a loop before a sleep: some microseconds, longer than most calls take.
 const SPINS: u32 = 400;
 /// Times that a runner gives way to others before a sleep, which costs a processor of the host its idling and waking.
-const YIELDS: u32 = 20;
+const YIELDS: u32 = 100;
 /// Kinds of commands, the lower half of a command's last word. Of those below `MAY_FAIL` none may: the process ends.
 pub(super) const MUST_SUCCEED: u64 = 0;
 /// Makes a runner.
@@ -71,11 +75,13 @@ global_asm!(
     "1:  mov r15d, {yields}",
     "2:  cmp [rbx], r12d",
     "    jne 3f",
+    "    cmp dword ptr [rbx + {mapper_rests}], 0",
+    "    jne 10f",
     "    mov eax, {sched_yield}",
     "    syscall",
     "    dec r15d",
     "    jnz 2b",
-    "    mov eax, {futex}",
+    "10: mov eax, {futex}",
     "    mov rdi, rbx",
     "    xor esi, esi",
     "    mov edx, r12d",
@@ -215,7 +221,7 @@ global_asm!(
     "    syscall",
     // Wait for the domain's turn.
     "domain_stub_wait:",
-    "12: mov ecx, {spins}",
+    "12: mov ecx, {first_spins}",
     "13: cmp dword ptr gs:[{turn}], 0",
     "    jne 16f",
     "    cmp dword ptr gs:[{rest}], 0",
@@ -223,12 +229,25 @@ global_asm!(
     "    pause",
     "    dec ecx",
     "    jnz 13b",
-    "    jmp 22f",
+    // On the processor that the kernel waits on, waiting awake is in its way.
+    "    rdtscp",
+    "    and ecx, {processor}",
+    "    mov gs:[{runner_processor}], ecx",
+    "    cmp gs:[{kernel_processor}], ecx",
+    "    je 21f",
+    "    mov ecx, {spins}",
+    "24: cmp dword ptr gs:[{turn}], 0",
+    "    jne 16f",
+    "    pause",
+    "    dec ecx",
+    "    jnz 24b",
     "21: mov r12d, {yields}",
-    "23: mov eax, {sched_yield}",
+    "23: cmp dword ptr gs:[{rest}], {at_once}",
+    "    je 22f",
+    "    mov eax, {sched_yield}",
     "    syscall",
     "    cmp dword ptr gs:[{turn}], 0",
-    "    jne 16f",
+    "    jne 25f",
     "    dec r12d",
     "    jnz 23b",
     "22: mov eax, 1",
@@ -267,6 +286,9 @@ global_asm!(
     "    ud2",
     "domain_stub_reset_end:",
     "15: mov dword ptr gs:[{runner_sleeps}], 0",
+    "25: rdtscp",
+    "    and ecx, {processor}",
+    "    mov gs:[{runner_processor}], ecx",
     "16: cmp qword ptr gs:[{is_whole}], 0",
     "    jne 17f",
     // After a call: what a function keeps, and its result.
@@ -314,7 +336,7 @@ global_asm!(
     "    mov r10d, {of_signal}",
     "    mov rcx, [rdx + {rip_place}]",
     "    cmp edi, {interrupt_signal}",
-    "    je 24f",
+    "    je 26f",
     // Any other while the thread resets itself, as by a trap flag that was left: this would resume with what was left.
     "    lea rax, [rip + domain_stub_asleep]",
     "    cmp rcx, rax",
@@ -323,7 +345,7 @@ global_asm!(
     "    cmp rcx, rax",
     "    jb 9b",
     "    jmp 18f",
-    "24: lea rax, [rip + domain_stub]",
+    "26: lea rax, [rip + domain_stub]",
     "    sub rcx, rax",
     "    cmp rcx, {page}",
     "    jae 19f",
@@ -380,13 +402,18 @@ global_asm!(
     commands = const window::COMMANDS - window::STUB,
     mask = const window::CONSTANTS - window::STUB + window::MASK,
     filter = const window::CONSTANTS - window::STUB + window::FILTER_PROGRAM,
+    first_spins = const FIRST_SPINS,
     spins = const SPINS,
+    processor = const PROCESSOR,
+    runner_processor = const window::RUNNER_PROCESSOR,
+    kernel_processor = const window::KERNEL_PROCESSOR,
     yields = const YIELDS,
     sched_yield = const libc::SYS_sched_yield,
     ring = const window::RING,
     ring_offset = const window::RING_OFFSET,
     makes_runner = const MAKES_RUNNER,
     makes_domain = const MAKES_DOMAIN,
+    mapper_rests = const window::MAPPER_RESTS,
     reset = const window::COMMANDS - window::STUB + window::RESET,
     first_runner = const window::RUNNERS - window::STUB,
     signal_stacks = const window::CONSTANTS - window::STUB + window::SIGNAL_STACKS,
@@ -421,6 +448,7 @@ global_asm!(
     kernel_sleeps = const window::KERNEL_SLEEPS,
     runner_sleeps = const window::RUNNER_SLEEPS,
     rest = const window::REST,
+    at_once = const window::AT_ONCE,
     self_address = const window::SELF,
     signal_number = const window::SIGNAL_NUMBER,
     vector = const window::VECTOR,

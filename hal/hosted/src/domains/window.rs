@@ -55,13 +55,18 @@ pub(super) const COMMAND_WORDS: usize = 8;
 pub(super) const RING_OFFSET: usize = 1024;
 /// Offset in the page of commands: not 0 when the first runner resets itself when it wakes.
 pub(super) const RESET: usize = 8;
+/// Offset in the page of commands: not 0 when the mapper sleeps at once if there is no command.
+pub(super) const MAPPER_RESTS: usize = 12;
 
 /// Offsets in the exchange page. `TURN` is [`OF_KERNEL`] or [`OF_DOMAIN`].
 pub(super) const TURN: usize = 0;
 pub(super) const RUNNER_SLEEPS: usize = 4;
 pub(super) const KERNEL_SLEEPS: usize = 8;
-/// Not 0 when it is not worth while to wait for a turn awake.
+/// How the runner waits for its turn: 0 awake at first, [`SOON`] after it gave way to others, or [`AT_ONCE`] asleep.
 pub(super) const REST: usize = 12;
+/// Processors of the host that the runner and the kernel are on.
+pub(super) const RUNNER_PROCESSOR: usize = 1032;
+pub(super) const KERNEL_PROCESSOR: usize = 1036;
 /// Address of the page in the domain.
 pub(super) const SELF: usize = 16;
 /// Why the runner came out: [`INTERRUPT`], [`CALL`] or [`SIGNAL`].
@@ -79,7 +84,10 @@ pub(super) const CODE: usize = 120;
 pub(super) const CONTEXT: usize = 128;
 /// End of a few words of stack.
 pub(super) const SCRATCH: usize = 2048;
-const _: () = assert!(CONTEXT + size_of::<DomainContext>() < SCRATCH - 64);
+const _: () = assert!(CONTEXT + size_of::<DomainContext>() <= RUNNER_PROCESSOR && RUNNER_PROCESSOR < SCRATCH - 64);
+
+pub(super) const SOON: u32 = 1;
+pub(super) const AT_ONCE: u32 = 2;
 
 pub(super) const OF_KERNEL: u32 = 0;
 pub(super) const OF_DOMAIN: u32 = 1;
