@@ -398,39 +398,41 @@ impl Domain {
         lock(&self.state).stage = Stage::Open;
     }
 
-    /// Takes a runner for the calling thread, with all that is to be mapped before it enters; `None` if the process has
+    /// Takes a runner for the calling thread and lets it go, once all is mapped that is to be; `None` if the process has
     /// ended.
-    fn take_runner(&self) -> Option<usize> {
+    fn send_in(self: &Arc<Self>, context: &DomainContext) -> Option<usize> {
         let mut state = lock(&self.state);
         if state.stage != Stage::Open {
             return None;
         }
         let mut commands = std::mem::take(&mut state.later);
-        let runner = (!state.used).trailing_zeros() as usize;
-        let is_new = runner >= state.made;
-        if is_new {
-            commands.extend(make_runner(&self.mapper.control, self.window, runner));
+        let number = (!state.used).trailing_zeros() as usize;
+        let exchange = self.mapper.control.runner(number);
+        self.rest_last(number);
+        if number < state.made && state.thread.is_some() && (1..mapper::BATCH).contains(&commands.len()) {
+            // The mapper lets the runner go itself, so that the way is shorter.
+            if !self.mapper.is_done(&mut state.issued) {
+                return None;
+            }
+            exchange.put_context(context);
+            exchange.go_by_mapper();
+            commands.push(let_go(self.window, number));
+            self.mapper.begin(&mut state.issued, &commands);
+        } else {
+            self.map_before(&mut state, commands, number)?;
+            exchange.put_context(context);
+            exchange.go();
         }
-        let is_done = match state.thread {
-            Some(_) if commands.is_empty() => !Mapper::is_ended(&state.issued),
-            _ => self.command(&mut state, &commands),
-        };
-        // Nothing has run yet that could change it.
-        state.thread.get_or_insert_with(|| self.mapper.control.runner(0).word(window::THREAD));
-        state.made += usize::from(is_new);
-        state.used |= 1 << runner;
-        is_done.then_some(runner)
+        state.used |= 1 << number;
+        Some(number)
     }
 
     /// Runs the calling thread in the domain until it comes out.
     fn enter(self: &Arc<Self>, context: &mut DomainContext) -> DomainExit {
-        let Some(runner) = self.take_runner() else { return DomainExit::Fault(ended(context)) };
-        let exchange = self.mapper.control.runner(runner);
         context.flags &= DomainContext::OWN_FLAGS;
         processor::forget_interrupts();
-        exchange.put_context(context);
-        self.rest_last(runner);
-        exchange.go();
+        let Some(runner) = self.send_in(context) else { return DomainExit::Fault(ended(context)) };
+        let exchange = self.mapper.control.runner(runner);
         let exit = if self.comes_out(&exchange) {
             exchange.take_context(context);
             exit_of(&exchange, context)
@@ -439,6 +441,24 @@ impl Domain {
         };
         lock(&self.state).used &= !(1 << runner);
         exit
+    }
+
+    /// Has all mapped that is to be before a runner goes, which is made if it is new; `None` if the process has ended.
+    fn map_before(&self, state: &mut State, mut commands: Vec<Command>, runner: usize) -> Option<()> {
+        let is_new = runner >= state.made;
+        if is_new {
+            commands.extend(make_runner(&self.mapper.control, self.window, runner));
+        }
+        // The first time there may be none, and the runner is made all the same.
+        let is_done = if commands.is_empty() && state.thread.is_some() {
+            !Mapper::is_ended(&state.issued)
+        } else {
+            self.command(state, &commands)
+        };
+        state.made += usize::from(is_new);
+        // Nothing has run yet that could change it.
+        state.thread.get_or_insert_with(|| self.mapper.control.runner(0).word(window::THREAD));
+        is_done.then_some(())
     }
 
     /// Has the runner that the calling processor was in before sleep, if it is another: the processors of the host are for
@@ -547,6 +567,14 @@ fn map_runner(control: &Control, window: usize, number: usize) -> Command {
     let offset = control.offset(place - window::COMMANDS);
     let (address, bytes) = ((window + place) as u64, window::RUNNER_BYTES as u64);
     command(libc::SYS_mmap, [address, bytes, protection, flags, window::CONTROLS_FILE as u64, offset])
+}
+
+/// Returns the command that gives a runner the mapper's turn.
+fn let_go(window: usize, number: usize) -> Command {
+    /// `futex.h`: sets the word to [`window::OF_DOMAIN`], and wakes whoever waits for it, but nobody else: it is not 5 before.
+    const SET: u64 = (window::OF_DOMAIN as u64) << 12 | 5;
+    let turn = (window + window::RUNNERS + number * window::RUNNER_BYTES + window::TURN) as u64;
+    command(libc::SYS_futex, [turn, libc::FUTEX_WAKE_OP as u64, libc::c_int::MAX as u64, 0, turn, SET])
 }
 
 /// Returns the commands that make a runner.

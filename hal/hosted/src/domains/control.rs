@@ -221,10 +221,20 @@ impl Exchange<'_> {
         self.half(window::RUNNER_PROCESSOR).load(Ordering::Relaxed) == processor_of_host()
     }
 
-    /// Gives the domain its turn.
-    pub(super) fn go(&self) {
+    /// Gives the mapper the turn, which gives it to the domain.
+    pub(super) fn go_by_mapper(&self) {
+        self.prepare();
+        self.half(window::TURN).swap(window::OF_MAPPER, Ordering::SeqCst);
+    }
+
+    fn prepare(&self) {
         self.half(window::KERNEL_PROCESSOR).store(processor_of_host(), Ordering::Relaxed);
         self.half(window::REST).store(0, Ordering::Relaxed);
+    }
+
+    /// Gives the domain its turn.
+    pub(super) fn go(&self) {
+        self.prepare();
         self.half(window::TURN).swap(window::OF_DOMAIN, Ordering::SeqCst);
         if self.half(window::RUNNER_SLEEPS).load(Ordering::SeqCst) != 0 {
             wake(self.half(window::TURN));
@@ -236,11 +246,12 @@ impl Exchange<'_> {
         self.half(window::KERNEL_SLEEPS).swap(1, Ordering::SeqCst);
         let turn = self.half(window::TURN);
         let mut is_over = false;
-        if turn.load(Ordering::SeqCst) != window::OF_KERNEL {
+        let whose = turn.load(Ordering::SeqCst);
+        if whose != window::OF_KERNEL {
             let limit = libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
             // SAFETY: the word and the timespec live across the call, which only reads them.
             let answer =
-                unsafe { libc::syscall(libc::SYS_futex, turn.as_ptr(), libc::FUTEX_WAIT, window::OF_DOMAIN, &limit) };
+                unsafe { libc::syscall(libc::SYS_futex, turn.as_ptr(), libc::FUTEX_WAIT, whose, &limit) };
             is_over = answer != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ETIMEDOUT);
         }
         self.half(window::KERNEL_SLEEPS).store(0, Ordering::Relaxed);

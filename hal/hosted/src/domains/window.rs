@@ -58,7 +58,7 @@ pub(super) const RESET: usize = 8;
 /// Offset in the page of commands: not 0 when the mapper sleeps at once if there is no command.
 pub(super) const MAPPER_RESTS: usize = 12;
 
-/// Offsets in the exchange page. `TURN` is [`OF_KERNEL`] or [`OF_DOMAIN`].
+/// Offsets in the exchange page. `TURN` is [`OF_KERNEL`], [`OF_MAPPER`] or [`OF_DOMAIN`].
 pub(super) const TURN: usize = 0;
 pub(super) const RUNNER_SLEEPS: usize = 4;
 pub(super) const KERNEL_SLEEPS: usize = 8;
@@ -91,6 +91,8 @@ pub(super) const AT_ONCE: u32 = 2;
 
 pub(super) const OF_KERNEL: u32 = 0;
 pub(super) const OF_DOMAIN: u32 = 1;
+/// The mapper gives the turn to the domain.
+pub(super) const OF_MAPPER: u32 = 2;
 
 pub(super) const INTERRUPT: u64 = 0;
 pub(super) const CALL: u64 = 1;
