@@ -22,7 +22,7 @@ pub(super) const MAX_KEPT: usize = 8;
 /// Time between two looks at the processes that are not ready.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
 /// Looks after which a process that is not ready ends. Each step takes a well-behaved thread some microseconds.
-const MAX_LOOKS: u32 = 8;
+const MAX_LOOKS: u32 = 50;
 
 /// The processes of ended domains.
 #[derive(Debug, Default)]

@@ -34,7 +34,9 @@ const PROCESSOR: u32 = 0xfff;
 /// Turns of a loop before a sleep: some microseconds, longer than most calls take.
 const SPINS: u32 = 400;
 /// Times that a runner gives way to others before a sleep, which costs a processor of the host its idling and waking.
-const YIELDS: u32 = 100;
+const YIELDS: u32 = 8;
+/// The same for a mapper, which has the next command soon or not for long.
+const MAPPER_YIELDS: u32 = 100;
 /// Kinds of commands, the lower half of a command's last word. Of those below `MAY_FAIL` none may: the process ends.
 pub(super) const MUST_SUCCEED: u64 = 0;
 /// Makes a runner.
@@ -72,7 +74,7 @@ global_asm!(
     "domain_stub:",
     "    xor r12d, r12d",
     "    lea rbx, [rip + domain_stub + {commands}]",
-    "1:  mov r15d, {yields}",
+    "1:  mov r15d, {mapper_yields}",
     "2:  cmp [rbx], r12d",
     "    jne 3f",
     "    cmp dword ptr [rbx + {mapper_rests}], 0",
@@ -408,6 +410,7 @@ global_asm!(
     runner_processor = const window::RUNNER_PROCESSOR,
     kernel_processor = const window::KERNEL_PROCESSOR,
     yields = const YIELDS,
+    mapper_yields = const MAPPER_YIELDS,
     sched_yield = const libc::SYS_sched_yield,
     ring = const window::RING,
     ring_offset = const window::RING_OFFSET,
