@@ -476,11 +476,13 @@ impl Domain {
 
     /// Waits until the runner is out; false if its process has ended.
     fn comes_out(&self, exchange: &Exchange<'_>) -> bool {
-        for spin in 0..SPINS {
+        // On the runner's processor, waiting awake is in its way.
+        let spins = if exchange.shares_processor() { 1 } else { SPINS };
+        for _ in 0..spins {
             if exchange.is_out() {
                 return true;
             }
-            if processor::was_interrupted() || spin == stub::FIRST_SPINS && exchange.shares_processor() {
+            if processor::was_interrupted() {
                 break;
             }
             std::hint::spin_loop();

@@ -216,9 +216,10 @@ impl Exchange<'_> {
         self.half(window::REST).store(how, Ordering::Relaxed);
     }
 
-    /// Whether the runner says that it is on the processor of the host that the calling thread is on.
+    /// Whether the runner says that it is on the processor of the host that the kernel was on when it gave the turn.
     pub(super) fn shares_processor(&self) -> bool {
-        self.half(window::RUNNER_PROCESSOR).load(Ordering::Relaxed) == processor_of_host()
+        let of = |place| self.half(place).load(Ordering::Relaxed);
+        of(window::RUNNER_PROCESSOR) == of(window::KERNEL_PROCESSOR)
     }
 
     /// Gives the mapper the turn, which gives it to the domain.

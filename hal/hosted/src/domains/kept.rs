@@ -64,10 +64,11 @@ impl Kept {
         end(oldest);
     }
 
-    /// Takes a process that has nothing for a new domain.
+    /// Takes a process that has nothing for a new domain, and gets all on their way.
     pub(super) fn take(&self) -> Option<Arc<Domain>> {
         let mut list = self.0.lock();
-        let place = list.entries.iter().position(|entry| entry.domain.renew())?;
+        let ready = list.entries.iter().enumerate().filter(|(_, entry)| entry.domain.renew());
+        let place = ready.map(|(place, _)| place).reduce(|first, _| first)?;
         let domain = list.entries.remove(place)?.domain;
         domain.open();
         Some(domain)

@@ -27,8 +27,8 @@ pub(super) const INTERRUPT_SIGNAL: libc::c_int = signal::INTERRUPT;
 /// Signals that are faults of the domain.
 const FAULTS: [libc::c_int; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
-/// Turns of a loop before a runner asks which processor it is on.
-pub(super) const FIRST_SPINS: u32 = 32;
+/// Turns of a loop before a runner asks which processor it is on, if it was another one than the kernel's.
+const FIRST_SPINS: u32 = 32;
 /// Bits of what Linux has RDTSCP tell that are a processor's number.
 const PROCESSOR: u32 = 0xfff;
 /// Turns of a loop before a sleep: some microseconds, longer than most calls take.
@@ -223,7 +223,10 @@ global_asm!(
     "    syscall",
     // Wait for the domain's turn.
     "domain_stub_wait:",
-    "12: mov ecx, {first_spins}",
+    "12: mov eax, gs:[{kernel_processor}]",
+    "    cmp gs:[{runner_processor}], eax",
+    "    je 27f",
+    "    mov ecx, {first_spins}",
     "13: cmp dword ptr gs:[{turn}], {of_domain}",
     "    je 16f",
     "    cmp dword ptr gs:[{rest}], 0",
@@ -232,7 +235,7 @@ global_asm!(
     "    dec ecx",
     "    jnz 13b",
     // On the processor that the kernel waits on, waiting awake is in its way.
-    "    rdtscp",
+    "27: rdtscp",
     "    and ecx, {processor}",
     "    mov gs:[{runner_processor}], ecx",
     "    cmp gs:[{kernel_processor}], ecx",
