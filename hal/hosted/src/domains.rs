@@ -367,7 +367,7 @@ impl Domain {
             self.mapper.end(&mut state.issued);
             return;
         }
-        self.mapper.control.set_soon(false);
+        self.mapper.control.rest();
         if self.command(&mut state, &unmap_all(self.window)) {
             self.mapper.control.clear_commands();
             state.stage = Stage::Closed;
@@ -392,9 +392,14 @@ impl Domain {
         state.stage == Stage::Clean
     }
 
+    /// Whether the process is ready for another domain.
+    fn is_clean(&self) -> bool {
+        lock(&self.state).stage == Stage::Clean
+    }
+
     /// Gives a process that is ready to a new domain.
     fn open(&self) {
-        self.mapper.control.set_soon(true);
+        self.mapper.control.begin_soon();
         lock(&self.state).stage = Stage::Open;
     }
 

@@ -143,10 +143,16 @@ impl Control {
         self.half(window::RESET).store(0, Ordering::SeqCst);
     }
 
-    /// Says whether there is anything to do soon, before which mapper and first runner do not sleep.
-    pub(super) fn set_soon(&self, is_soon: bool) {
-        self.half(window::MAPPER_RESTS).store((!is_soon).into(), Ordering::Relaxed);
-        self.runner(0).rest(if is_soon { window::SOON } else { window::AT_ONCE });
+    /// Has the mapper wait awake for a while, and wakes it, so that it is when there is a command.
+    pub(super) fn begin_soon(&self) {
+        self.half(window::MAPPER_RESTS).store(0, Ordering::Relaxed);
+        wake(self.half(0));
+    }
+
+    /// Has mapper and first runner sleep as soon as there is nothing to do.
+    pub(super) fn rest(&self) {
+        self.half(window::MAPPER_RESTS).store(1, Ordering::Relaxed);
+        self.runner(0).rest(window::AT_ONCE);
     }
 
     /// Clears all commands. They have been done.
@@ -224,18 +230,18 @@ impl Exchange<'_> {
 
     /// Gives the mapper the turn, which gives it to the domain.
     pub(super) fn go_by_mapper(&self) {
-        self.prepare();
+        self.prepare(window::SOON);
         self.half(window::TURN).swap(window::OF_MAPPER, Ordering::SeqCst);
     }
 
-    fn prepare(&self) {
+    fn prepare(&self, rest: u32) {
         self.half(window::KERNEL_PROCESSOR).store(processor_of_host(), Ordering::Relaxed);
-        self.half(window::REST).store(0, Ordering::Relaxed);
+        self.rest(rest);
     }
 
     /// Gives the domain its turn.
     pub(super) fn go(&self) {
-        self.prepare();
+        self.prepare(0);
         self.half(window::TURN).swap(window::OF_DOMAIN, Ordering::SeqCst);
         if self.half(window::RUNNER_SLEEPS).load(Ordering::SeqCst) != 0 {
             wake(self.half(window::TURN));

@@ -18,11 +18,11 @@ use std::time::Duration;
 use super::Domain;
 
 /// Maximum processes that are kept.
-pub(super) const MAX_KEPT: usize = 8;
+pub(super) const MAX_KEPT: usize = 32;
 /// Time between two looks at the processes that are not ready.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 /// Looks after which a process that is not ready ends. Each step takes a well-behaved thread some microseconds.
-const MAX_LOOKS: u32 = 50;
+const MAX_LOOKS: u32 = 100;
 
 /// The processes of ended domains.
 #[derive(Debug, Default)]
@@ -64,12 +64,16 @@ impl Kept {
         end(oldest);
     }
 
-    /// Takes a process that has nothing for a new domain, and gets all on their way.
+    /// Takes a process that has nothing for a new domain.
     pub(super) fn take(&self) -> Option<Arc<Domain>> {
         let mut list = self.0.lock();
-        let ready = list.entries.iter().enumerate().filter(|(_, entry)| entry.domain.renew());
-        let place = ready.map(|(place, _)| place).reduce(|first, _| first)?;
+        let mut entries = list.entries.iter();
+        let place = match entries.position(|entry| entry.domain.is_clean()) {
+            Some(place) => place,
+            None => list.get_on()?,
+        };
         let domain = list.entries.remove(place)?.domain;
+        drop(list);
         domain.open();
         Some(domain)
     }
@@ -79,6 +83,14 @@ impl Kept {
         let shared = Arc::clone(&self.0);
         let watch = move || while shared.look_after() {};
         thread::Builder::new().name("kept domains".into()).spawn(watch).is_ok()
+    }
+}
+
+impl List {
+    /// Gets all processes on their way; returns the place of the first that is ready.
+    fn get_on(&self) -> Option<usize> {
+        let ready = self.entries.iter().enumerate().filter(|(_, entry)| entry.domain.renew());
+        ready.map(|(place, _)| place).reduce(|first, _| first)
     }
 }
 

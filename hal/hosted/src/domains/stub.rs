@@ -243,6 +243,8 @@ global_asm!(
     "    mov ecx, {spins}",
     "24: cmp dword ptr gs:[{turn}], {of_domain}",
     "    je 16f",
+    "    cmp dword ptr gs:[{rest}], 0",
+    "    jne 21f",
     "    pause",
     "    dec ecx",
     "    jnz 24b",
