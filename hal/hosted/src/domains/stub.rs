@@ -58,6 +58,8 @@ const VECTORS: usize = REGISTERS + 23 * 8;
 const SIGNAL_MASK: usize = REGISTERS + 32 * 8;
 const UC_SIGCONTEXT_SS: u64 = 2;
 const UC_STRICT_RESTORE_SS: u64 = 4;
+/// Number of no system call, at which the filter ends the process.
+const ENDING: u32 = 0x7fff_0000;
 /// Interrupts enabled, and a bit that is always set.
 const FLAGS_OF_USERS: u64 = 0x202;
 const CODE_SELECTOR: u64 = 0x33;
@@ -278,7 +280,7 @@ global_asm!(
     "    mov eax, {sigaltstack}",
     "    syscall",
     "    test rax, rax",
-    "    jnz 9b",
+    "    jnz 28f",
     "    mov ds, eax",
     "    mov es, eax",
     "    mov fs, eax",
@@ -350,8 +352,11 @@ global_asm!(
     "    jb 18f",
     "    lea rax, [rip + domain_stub_reset_end]",
     "    cmp rcx, rax",
-    "    jb 9b",
-    "    jmp 18f",
+    "    jae 18f",
+    // The filter ends the process.
+    "28: mov eax, {ending}",
+    "    syscall",
+    "    ud2",
     "26: lea rax, [rip + domain_stub]",
     "    sub rcx, rax",
     "    cmp rcx, {page}",
@@ -443,6 +448,7 @@ global_asm!(
     rt_sigreturn = const libc::SYS_rt_sigreturn,
     seccomp = const libc::SYS_seccomp,
     exit_group = const libc::SYS_exit_group,
+    ending = const ENDING,
     set_gs = const ARCH_SET_GS,
     set_fs = const ARCH_SET_FS,
     set_mask = const libc::SIG_SETMASK,
@@ -570,7 +576,7 @@ fn signal_stack(window: usize, number: usize) -> [u64; window::SIGNAL_STACK_BYTE
 }
 
 /// Returns the filter of a runner: sigreturn, sigprocmask, sigaltstack, sched_yield, and futex to wait and to wake; anything
-/// else is trapped, and exit_group ends the process. Only the stub's own instruction waits for the first runner's turn.
+/// else is trapped. [`ENDING`] ends the process. Only the stub's own instruction waits for the first runner's turn.
 fn filter(window: usize) -> Vec<u8> {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
@@ -587,7 +593,7 @@ fn filter(window: usize) -> Vec<u8> {
         (EQUAL, 16, 0, libc::SYS_rt_sigprocmask as u32),
         (EQUAL, 15, 0, libc::SYS_sched_yield as u32),
         (EQUAL, 14, 0, libc::SYS_sigaltstack as u32),
-        (EQUAL, 14, 0, libc::SYS_exit_group as u32),
+        (EQUAL, 14, 0, ENDING),
         (EQUAL, 0, 11, libc::SYS_futex as u32),
         (LOAD, 0, 0, 24),
         (EQUAL, 10, 0, libc::FUTEX_WAKE as u32),
