@@ -43,7 +43,7 @@ fn sleeping() -> usize {
 }
 
 /// Leaves junk, and ends: with all signals blocked (0), with the trap flag and no signal blocked (1) or all (2), asleep for
-/// another word (3), or awake in the stub (4).
+/// another word (3), awake in the stub (4), or with GS as it was (5).
 fn leave(way: u64) -> i32 {
     let page = window() + RUNNER;
     let put = |offset: usize, value: u64| {
@@ -57,7 +57,7 @@ fn leave(way: u64) -> i32 {
     // `ucontext_t`, as in `domains`: all memory is the signal stack; R8 to R15 are JUNK, as are RBP, RBX and RSP, and the others
     // say to wait for the word while it is 0.
     let mut frame = [0u64; 38];
-    frame[4] = 1 << 46;
+    frame[4] = 1 << 47;
     frame[5..5 + 16].fill(JUNK);
     frame[5 + 2] = 0;
     frame[5 + 8] = word as u64;
@@ -102,7 +102,7 @@ fn leave(way: u64) -> i32 {
             ".byte 0x48, 0xb8",
             "5: .byte 0x0f, 0x05, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90",
             "ud2",
-            in("rax") JUNK,
+            in("rax") if way == 5 { page as u64 } else { JUNK },
             in("rcx") 0x2b,
             in("r12") page + TURN,
             in("r13") page + FRAME,
