@@ -257,8 +257,7 @@ impl Exchange<'_> {
         if whose != window::OF_KERNEL {
             let limit = libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
             // SAFETY: the word and the timespec live across the call, which only reads them.
-            let answer =
-                unsafe { libc::syscall(libc::SYS_futex, turn.as_ptr(), libc::FUTEX_WAIT, whose, &limit) };
+            let answer = unsafe { libc::syscall(libc::SYS_futex, turn.as_ptr(), libc::FUTEX_WAIT, whose, &limit) };
             is_over = answer != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ETIMEDOUT);
         }
         self.half(window::KERNEL_SLEEPS).store(0, Ordering::Relaxed);

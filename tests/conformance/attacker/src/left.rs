@@ -155,7 +155,8 @@ fn look() -> i32 {
     };
     assert!(word(THREAD) > 1, "the thread's number");
     // A signal's frame is at the other end.
-    let is_left = [WORD, FRAME + 32].into_iter().chain((PAGE_BYTES..2 * PAGE_BYTES).step_by(8)).find(|&at| word(at) != 0);
+    let is_left =
+        [WORD, FRAME + 32].into_iter().chain((PAGE_BYTES..2 * PAGE_BYTES).step_by(8)).find(|&at| word(at) != 0);
     assert_eq!(is_left, None, "the runner's pages");
     0
 }
