@@ -14,6 +14,7 @@
 
 #[allow(unsafe_code)]
 mod control;
+mod filter;
 mod kept;
 mod mapper;
 #[allow(unsafe_code)]

@@ -18,6 +18,7 @@ use std::mem::offset_of;
 
 use hal_api::{DomainContext, MAX_GATES};
 
+use super::filter;
 use super::window::{self, CONTEXT};
 use crate::arena::HOST_PAGE_BYTES;
 use crate::signal;
@@ -48,8 +49,6 @@ pub(super) const MAKES_DOMAIN: u64 = 3;
 const SA_RESTORER: u64 = 0x0400_0000;
 const ARCH_SET_GS: u32 = 0x1001;
 const ARCH_SET_FS: u32 = 0x1002;
-/// `audit.h`: AUDIT_ARCH_X86_64.
-const ARCHITECTURE: u32 = 0xc000_003e;
 
 /// Offsets in `ucontext_t` of registers, which Linux has in another order, and of the vector state.
 const REGISTERS: usize = 40;
@@ -58,8 +57,6 @@ const VECTORS: usize = REGISTERS + 23 * 8;
 const SIGNAL_MASK: usize = REGISTERS + 32 * 8;
 const UC_SIGCONTEXT_SS: u64 = 2;
 const UC_STRICT_RESTORE_SS: u64 = 4;
-/// Number of no system call, at which the filter ends the process.
-const ENDING: u32 = 0x7fff_0000;
 /// Interrupts enabled, and a bit that is always set.
 const FLAGS_OF_USERS: u64 = 0x202;
 const CODE_SELECTOR: u64 = 0x33;
@@ -448,7 +445,7 @@ global_asm!(
     rt_sigreturn = const libc::SYS_rt_sigreturn,
     seccomp = const libc::SYS_seccomp,
     exit_group = const libc::SYS_exit_group,
-    ending = const ENDING,
+    ending = const filter::ENDING,
     set_gs = const ARCH_SET_GS,
     set_fs = const ARCH_SET_FS,
     set_mask = const libc::SIG_SETMASK,
@@ -525,7 +522,7 @@ pub(super) fn bytes(window: usize) -> Vec<u8> {
     bytes[window::STUB..window::STUB + length].copy_from_slice(stub);
     let constants = &mut bytes[window::CONSTANTS..];
     let mut put = |offset: usize, part: &[u8]| constants[offset..offset + part.len()].copy_from_slice(part);
-    let filter = filter(window);
+    let filter = filter::program(window, asleep(window));
     let at = window + window::CONSTANTS;
     put(window::FILTER_PROGRAM, &((filter.len() / 8) as u64).to_le_bytes());
     put(window::FILTER_PROGRAM + 8, &((at + window::FILTER) as u64).to_le_bytes());
@@ -548,6 +545,11 @@ pub(super) fn bytes(window: usize) -> Vec<u8> {
 /// Returns the signals that the stub handles.
 pub(super) fn signals() -> impl Iterator<Item = libc::c_int> {
     FAULTS.into_iter().chain([INTERRUPT_SIGNAL])
+}
+
+/// Returns the address after the stub's instruction that sleeps until a runner's turn.
+pub(super) fn asleep(window: usize) -> usize {
+    window + window::STUB + offset_of_part(&raw const domain_stub_asleep)
 }
 
 /// Returns the address of a gate in a window.
@@ -573,47 +575,6 @@ fn clean_context(window: usize, mask: u64) -> Vec<u8> {
 fn signal_stack(window: usize, number: usize) -> [u64; window::SIGNAL_STACK_BYTES / 8] {
     let start = window + window::RUNNERS + number * window::RUNNER_BYTES + HOST_PAGE_BYTES;
     [start as u64, 0, (window::RUNNER_BYTES - HOST_PAGE_BYTES) as u64]
-}
-
-/// Returns the filter of a runner: sigreturn, sigprocmask, sigaltstack, sched_yield, and futex to wait and to wake; anything
-/// else is trapped. [`ENDING`] ends the process. Only the stub's own instruction waits for the first runner's turn.
-fn filter(window: usize) -> Vec<u8> {
-    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-    const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-    let halves = |value: usize| (value as u32, (value as u64 >> 32) as u32);
-    let turn = halves(window + window::RUNNERS + window::TURN);
-    let asleep = halves(window + window::STUB + offset_of_part(&raw const domain_stub_asleep));
-    // Offsets in `struct seccomp_data`: number, architecture, address of the next instruction; then the arguments.
-    let program: [(u16, u8, u8, u32); 23] = [
-        (LOAD, 0, 0, 4),
-        (EQUAL, 0, 18, ARCHITECTURE),
-        (LOAD, 0, 0, 0),
-        (EQUAL, 17, 0, libc::SYS_rt_sigreturn as u32),
-        (EQUAL, 16, 0, libc::SYS_rt_sigprocmask as u32),
-        (EQUAL, 15, 0, libc::SYS_sched_yield as u32),
-        (EQUAL, 14, 0, libc::SYS_sigaltstack as u32),
-        (EQUAL, 14, 0, ENDING),
-        (EQUAL, 0, 11, libc::SYS_futex as u32),
-        (LOAD, 0, 0, 24),
-        (EQUAL, 10, 0, libc::FUTEX_WAKE as u32),
-        (EQUAL, 0, 8, libc::FUTEX_WAIT as u32),
-        (LOAD, 0, 0, 16),
-        (EQUAL, 0, 7, turn.0),
-        (LOAD, 0, 0, 20),
-        (EQUAL, 0, 5, turn.1),
-        (LOAD, 0, 0, 8),
-        (EQUAL, 0, 2, asleep.0),
-        (LOAD, 0, 0, 12),
-        (EQUAL, 1, 0, asleep.1),
-        (RETURN, 0, 0, libc::SECCOMP_RET_TRAP),
-        (RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
-        (RETURN, 0, 0, libc::SECCOMP_RET_KILL_PROCESS),
-    ];
-    let encode = |(code, yes, no, value): (u16, u8, u8, u32)| {
-        [&code.to_le_bytes()[..], &[yes, no], &value.to_le_bytes()].concat()
-    };
-    program.into_iter().flat_map(encode).collect()
 }
 
 #[cfg(test)]
@@ -644,69 +605,9 @@ mod tests {
         assert!(filter < unmask);
     }
 
-    /// What a runner's filter answers to a system call of this number, with these first two arguments, made there.
-    fn answer(architecture: u32, call: u32, arguments: [u64; 2], next_instruction: u64) -> u32 {
-        let [first, second] = arguments;
-        let data: Vec<u8> = [u64::from(call) | u64::from(architecture) << 32, next_instruction, first, second]
-            .into_iter()
-            .flat_map(u64::to_le_bytes)
-            .collect();
-        let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-        let program = filter(WINDOW);
-        let (mut at, mut value) = (0, 0);
-        loop {
-            let (code, yes, no) = (program[at], program[at + 2], program[at + 3]);
-            let k = word(&program, at + 4);
-            at += 8;
-            match code {
-                0x20 => value = word(&data, k as usize),
-                0x15 => at += 8 * usize::from(if value == k { yes } else { no }),
-                0x06 => return k,
-                _ => panic!("{code:#x}"),
-            }
-        }
-    }
-
-    const WINDOW: usize = 0x7012_3456_7000;
-
-    fn is_allowed(architecture: u32, call: u32, second: u32) -> bool {
-        answer(architecture, call, [0, second.into()], 0) == libc::SECCOMP_RET_ALLOW
-    }
-
     #[test]
-    fn the_filter_leaves_five_calls() {
-        assert!(is_allowed(ARCHITECTURE, libc::SYS_rt_sigreturn as u32, 9));
-        assert!([0, 1].into_iter().all(|operation| is_allowed(ARCHITECTURE, libc::SYS_futex as u32, operation)));
-        for operation in (2..16).chain([128, 129, 256]) {
-            assert!(!is_allowed(ARCHITECTURE, libc::SYS_futex as u32, operation));
-        }
-        for call in (0..600).chain([0x4000_000f, 0x4000_00ca]) {
-            let left = [
-                libc::SYS_rt_sigreturn,
-                libc::SYS_rt_sigprocmask,
-                libc::SYS_sigaltstack,
-                libc::SYS_sched_yield,
-                libc::SYS_futex,
-            ];
-            assert_eq!(left.contains(&call.into()), is_allowed(ARCHITECTURE, call, 0), "{call}");
-            assert!(!is_allowed(0x4000_0003, call, 0), "{call}");
-        }
-    }
-
-    #[test]
-    fn only_the_stub_waits_for_the_first_runners_turn() {
-        let turn = (WINDOW + window::RUNNERS + window::TURN) as u64;
-        let there = (WINDOW + window::STUB + offset_of_part(&raw const domain_stub_asleep)) as u64;
-        let waits = |word, next| answer(ARCHITECTURE, libc::SYS_futex as u32, [word, 0], next);
-        assert_eq!(waits(turn, there), libc::SECCOMP_RET_ALLOW);
-        for next in [0, 1, 2, 16, 1 << 32].map(|other| there ^ other).into_iter().skip(1) {
-            assert_eq!(waits(turn, next), libc::SECCOMP_RET_TRAP, "{next:#x}");
-        }
-        for word in [turn + 4, turn ^ 1 << 32, turn + window::RUNNER_BYTES as u64] {
-            assert_eq!(waits(word, 0), libc::SECCOMP_RET_ALLOW, "{word:#x}");
-        }
-        // The two bytes before are a SYSCALL.
-        let stub = &bytes(WINDOW)[window::STUB..];
+    fn what_sleeps_is_a_syscall() {
+        let stub = &bytes(0x1000_0000)[window::STUB..];
         let place = offset_of_part(&raw const domain_stub_asleep);
         assert_eq!(stub[place - 2..place], [0x0f, 0x05]);
     }
