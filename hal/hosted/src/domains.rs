@@ -14,6 +14,8 @@
 
 #[allow(unsafe_code)]
 mod control;
+mod filter;
+mod kept;
 mod mapper;
 #[allow(unsafe_code)]
 mod stub;
@@ -35,6 +37,7 @@ use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
 use hal_api::{Arena, DomainAccess, DomainContext, DomainExit, DomainId, Fault, FaultKind, Layout, MapError};
 
 use self::control::{Command, Control, Controls, Exchange};
+use self::kept::Kept;
 use self::mapper::{Issued, Mapper, command, of_kind};
 use self::template::{MemoryFiles, Template};
 use self::window::{IMAGES_FILE, MEMORY_FILE, STACKS_FILE};
@@ -48,6 +51,7 @@ pub(crate) const MAX_DOMAINS: usize = 1024;
 /// Turns of a loop before a thread that is in a domain sleeps: some microseconds, longer than it takes from one call to
 /// the next in a program that exchanges messages.
 const SPINS: u32 = 500;
+const YIELDS: u32 = 100;
 /// A thread in a domain is interrupted after this long.
 const QUANTUM: Duration = Duration::from_millis(10);
 /// An interrupt that found the stub at work is repeated after this long.
@@ -71,6 +75,7 @@ pub(crate) struct Domains {
     window: usize,
     layout: Layout,
     template: Arc<Template>,
+    kept: Kept,
     images: File,
     /// First addresses of the image pages that are in the file of images.
     written: Mutex<BTreeSet<usize>>,
@@ -95,6 +100,21 @@ struct State {
     /// Runners made, and those in use, by bit.
     made: usize,
     used: u64,
+    /// Number that the host has given the first runner's thread, once it is known.
+    thread: Option<u64>,
+    stage: Stage,
+}
+
+/// A domain's life and its process's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Open,
+    /// Nothing is mapped any more but the stub.
+    Closed,
+    /// The runner resets itself, or has.
+    Resetting,
+    /// Nothing is left of the programs.
+    Clean,
 }
 
 /// The arenas' files, for a machine with domains.
@@ -130,6 +150,7 @@ impl Domains {
             window,
             layout,
             template: Arc::new(Template::start(window, shared.as_fd(), &files, mapped)?),
+            kept: Kept::default(),
             images,
             written: Mutex::default(),
             list: (0..window::PARTS).map(|_| Mutex::default()).collect(),
@@ -168,7 +189,14 @@ impl Domains {
             window: self.window,
             mapper: self.template.create()?,
             template: Arc::clone(&self.template),
-            state: Mutex::new(State { issued: Issued::first(FIRST_COMMANDS), later: Vec::new(), made: 1, used: 0 }),
+            state: Mutex::new(State {
+                issued: Issued::first(FIRST_COMMANDS),
+                later: Vec::new(),
+                made: 1,
+                used: 0,
+                thread: None,
+                stage: Stage::Open,
+            }),
         })
     }
 
@@ -178,20 +206,20 @@ impl Domains {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
-        let Ok(domain) = self.create_domain() else {
+        let Some(domain) = self.kept.take().or_else(|| self.create_domain().ok().map(Arc::new)) else {
             self.count.fetch_sub(1, Ordering::Relaxed);
             return None;
         };
         // The number of its part: no other domain has it while anybody refers to this one.
         let number = domain.mapper.control.part();
-        *lock(&self.list[number]) = Some(Arc::new(domain));
+        *lock(&self.list[number]) = Some(domain);
         Some(DomainId(number as u32))
     }
 
     /// See [`hal_api::Machine::domain_close`].
     pub(crate) fn close(&self, id: DomainId) {
         if let Some(domain) = self.get(id) {
-            domain.end();
+            domain.close();
         }
     }
 
@@ -200,7 +228,10 @@ impl Domains {
         let found = self.list.get(id.0 as usize).and_then(|place| lock(place).take());
         if let Some(domain) = found {
             self.count.fetch_sub(1, Ordering::Relaxed);
-            domain.end();
+            domain.close();
+            if !Mapper::is_ended(&lock(&domain.state).issued) {
+                self.kept.keep(domain);
+            }
         }
     }
 
@@ -260,8 +291,11 @@ impl Domains {
         assert!(is_known, "{bytes} bytes at {address:#x} are in no arena");
         let Some(domain) = self.get(id) else { return };
         let mut state = lock(&domain.state);
+        if state.stage != Stage::Open {
+            return;
+        }
         let mut commands = std::mem::take(&mut state.later);
-        commands.push(command(libc::SYS_munmap, [address as u64, bytes as u64, 0, 0, 0, 0]));
+        commands.push(unmap(address, address + bytes));
         domain.command(&mut state, &commands);
     }
 
@@ -323,32 +357,88 @@ impl Domain {
         self.mapper.end(&mut lock(&self.state).issued);
     }
 
-    /// Takes a runner for the calling thread, with all that is to be mapped before it enters; `None` if the process has
-    /// ended.
-    fn take_runner(&self) -> Option<usize> {
+    /// Leaves nothing mapped but the stub, if the process can be kept; else ends it. The domain is not entered again.
+    fn close(&self) {
         let mut state = lock(&self.state);
-        let mut commands = std::mem::take(&mut state.later);
-        let runner = (!state.used).trailing_zeros() as usize;
-        let is_new = runner >= state.made;
-        if is_new {
-            commands.extend(make_runner(&self.mapper.control, self.window, runner));
+        if state.stage != Stage::Open {
+            return;
         }
-        let is_done =
-            if commands.is_empty() { !Mapper::is_ended(&state.issued) } else { self.command(&mut state, &commands) };
-        state.made += usize::from(is_new);
-        state.used |= 1 << runner;
-        is_done.then_some(runner)
+        state.later.clear();
+        if state.made != 1 || state.used != 0 || state.thread.is_none() || !self.template.can_reset() {
+            self.mapper.end(&mut state.issued);
+            return;
+        }
+        self.mapper.control.rest();
+        if self.command(&mut state, &unmap_all(self.window)) {
+            self.mapper.control.clear_commands();
+            state.stage = Stage::Closed;
+        }
+    }
+
+    /// Gets the process of a closed domain on its way to another one. Returns whether it is ready for that.
+    fn renew(&self) -> bool {
+        let mut state = lock(&self.state);
+        let control = &self.mapper.control;
+        match (state.stage, state.thread) {
+            (Stage::Closed, Some(thread)) if control.runner(0).is_asleep() => {
+                control.reset(thread);
+                state.stage = Stage::Resetting;
+            }
+            (Stage::Resetting, _) if control.runner(0).is_asleep() => {
+                control.end_reset();
+                state.stage = Stage::Clean;
+            }
+            _ => {}
+        }
+        state.stage == Stage::Clean
+    }
+
+    /// Whether the process is ready for another domain.
+    fn is_clean(&self) -> bool {
+        lock(&self.state).stage == Stage::Clean
+    }
+
+    /// Gives a process that is ready to a new domain.
+    fn open(&self) {
+        self.mapper.control.begin_soon();
+        lock(&self.state).stage = Stage::Open;
+    }
+
+    /// Takes a runner for the calling thread and lets it go, once all is mapped that is to be; `None` if the process has
+    /// ended.
+    fn send_in(self: &Arc<Self>, context: &DomainContext) -> Option<usize> {
+        let mut state = lock(&self.state);
+        if state.stage != Stage::Open {
+            return None;
+        }
+        let mut commands = std::mem::take(&mut state.later);
+        let number = (!state.used).trailing_zeros() as usize;
+        let exchange = self.mapper.control.runner(number);
+        self.rest_last(number);
+        if number < state.made && state.thread.is_some() && (1..mapper::BATCH).contains(&commands.len()) {
+            // The mapper lets the runner go itself, so that the way is shorter.
+            if !self.mapper.is_done(&mut state.issued) {
+                return None;
+            }
+            exchange.put_context(context);
+            exchange.go_by_mapper();
+            commands.push(let_go(self.window, number));
+            self.mapper.begin(&mut state.issued, &commands);
+        } else {
+            self.map_before(&mut state, commands, number)?;
+            exchange.put_context(context);
+            exchange.go();
+        }
+        state.used |= 1 << number;
+        Some(number)
     }
 
     /// Runs the calling thread in the domain until it comes out.
     fn enter(self: &Arc<Self>, context: &mut DomainContext) -> DomainExit {
-        let Some(runner) = self.take_runner() else { return DomainExit::Fault(ended(context)) };
-        let exchange = self.mapper.control.runner(runner);
         context.flags &= DomainContext::OWN_FLAGS;
         processor::forget_interrupts();
-        exchange.put_context(context);
-        self.rest_last(runner);
-        exchange.go();
+        let Some(runner) = self.send_in(context) else { return DomainExit::Fault(ended(context)) };
+        let exchange = self.mapper.control.runner(runner);
         let exit = if self.comes_out(&exchange) {
             exchange.take_context(context);
             exit_of(&exchange, context)
@@ -359,6 +449,24 @@ impl Domain {
         exit
     }
 
+    /// Has all mapped that is to be before a runner goes, which is made if it is new; `None` if the process has ended.
+    fn map_before(&self, state: &mut State, mut commands: Vec<Command>, runner: usize) -> Option<()> {
+        let is_new = runner >= state.made;
+        if is_new {
+            commands.extend(make_runner(&self.mapper.control, self.window, runner));
+        }
+        // The first time there may be none, and the runner is made all the same.
+        let is_done = if commands.is_empty() && state.thread.is_some() {
+            !Mapper::is_ended(&state.issued)
+        } else {
+            self.command(state, &commands)
+        };
+        state.made += usize::from(is_new);
+        // Nothing has run yet that could change it.
+        state.thread.get_or_insert_with(|| self.mapper.control.runner(0).word(window::THREAD));
+        is_done.then_some(())
+    }
+
     /// Has the runner that the calling processor was in before sleep, if it is another: the processors of the host are for
     /// those that have something to do.
     fn rest_last(self: &Arc<Self>, runner: usize) {
@@ -366,7 +474,7 @@ impl Domain {
             if let Some((domain, before)) = last
                 && !(Arc::ptr_eq(domain, self) && *before == runner)
             {
-                domain.mapper.control.runner(*before).rest();
+                domain.mapper.control.runner(*before).rest(window::SOON);
             }
             *last = Some((Arc::clone(self), runner));
         });
@@ -374,7 +482,9 @@ impl Domain {
 
     /// Waits until the runner is out; false if its process has ended.
     fn comes_out(&self, exchange: &Exchange<'_>) -> bool {
-        for _ in 0..SPINS {
+        // On the runner's processor, waiting awake is in its way.
+        let spins = if exchange.shares_processor() { 1 } else { SPINS };
+        for _ in 0..spins {
             if exchange.is_out() {
                 return true;
             }
@@ -382,6 +492,15 @@ impl Domain {
                 break;
             }
             std::hint::spin_loop();
+        }
+        for _ in 0..YIELDS {
+            if exchange.is_out() {
+                return true;
+            }
+            if processor::was_interrupted() {
+                break;
+            }
+            std::thread::yield_now();
         }
         let mut interrupts = 0;
         while !exchange.is_out() {
@@ -437,6 +556,17 @@ fn first_commands(control: &Control, window: usize) -> [Command; FIRST_COMMANDS]
     [map, command(libc::SYS_close, [window::LINE_FILE as u64, 0, 0, 0, 0, 0]), make]
 }
 
+/// Returns the commands that leave nothing mapped but the window with its first runner.
+fn unmap_all(window: usize) -> [Command; 2] {
+    let end = window + window::RUNNERS + window::RUNNER_BYTES;
+    [unmap(0, window), unmap(end, template::TASK_END)]
+}
+
+/// Returns the command that unmaps all between two addresses.
+fn unmap(from: usize, to: usize) -> Command {
+    command(libc::SYS_munmap, [from as u64, (to - from) as u64, 0, 0, 0, 0])
+}
+
 /// Returns the command that maps a runner's memory.
 fn map_runner(control: &Control, window: usize, number: usize) -> Command {
     let place = window::RUNNERS + number * window::RUNNER_BYTES;
@@ -445,6 +575,14 @@ fn map_runner(control: &Control, window: usize, number: usize) -> Command {
     let offset = control.offset(place - window::COMMANDS);
     let (address, bytes) = ((window + place) as u64, window::RUNNER_BYTES as u64);
     command(libc::SYS_mmap, [address, bytes, protection, flags, window::CONTROLS_FILE as u64, offset])
+}
+
+/// Returns the command that gives a runner the mapper's turn.
+fn let_go(window: usize, number: usize) -> Command {
+    /// `futex.h`: sets the word to [`window::OF_DOMAIN`], and wakes whoever waits for it, but nobody else: it is not 5 before.
+    const SET: u64 = (window::OF_DOMAIN as u64) << 12 | 5;
+    let turn = (window + window::RUNNERS + number * window::RUNNER_BYTES + window::TURN) as u64;
+    command(libc::SYS_futex, [turn, libc::FUTEX_WAKE_OP as u64, libc::c_int::MAX as u64, 0, turn, SET])
 }
 
 /// Returns the commands that make a runner.

@@ -199,7 +199,10 @@ fn finish(process: ProcessRef) {
         memory::free_pages(address, count, process.space.get());
         preempt::pause();
     }
-    process.free_image_data();
+    // Only a process with a space has any.
+    if process.space.get().is_some() {
+        process.free_image_data();
+    }
     if let Some(space) = process.space.take() {
         space.begin_leaving();
         memory::trim_space(space);

@@ -124,6 +124,42 @@ impl Control {
         self.controls.free().push(self.part);
     }
 
+    /// Clears what the first runner can write, but for its address and the number of its thread, and has it reset itself
+    /// when it wakes; and wakes it. It is asleep.
+    pub(super) fn reset(&self, thread: u64) {
+        let runner = self.runner(0);
+        let address = runner.word(window::SELF);
+        (0..RUNNER_BYTES).step_by(8).for_each(|place| runner.set_word(place, 0));
+        runner.set_word(window::SELF, address);
+        runner.set_word(window::THREAD, thread);
+        // There is no turn to wait for awake.
+        runner.rest(window::AT_ONCE);
+        self.half(window::RESET).store(1, Ordering::SeqCst);
+        wake(runner.half(window::TURN));
+    }
+
+    /// Has the first runner wake as ever.
+    pub(super) fn end_reset(&self) {
+        self.half(window::RESET).store(0, Ordering::SeqCst);
+    }
+
+    /// Has the mapper wait awake for a while, and wakes it, so that it is when there is a command.
+    pub(super) fn begin_soon(&self) {
+        self.half(window::MAPPER_RESTS).store(0, Ordering::Relaxed);
+        wake(self.half(0));
+    }
+
+    /// Has mapper and first runner sleep as soon as there is nothing to do.
+    pub(super) fn rest(&self) {
+        self.half(window::MAPPER_RESTS).store(1, Ordering::Relaxed);
+        self.runner(0).rest(window::AT_ONCE);
+    }
+
+    /// Clears all commands. They have been done.
+    pub(super) fn clear_commands(&self) {
+        (0..RING as u32).for_each(|number| self.put(number, &[0; COMMAND_WORDS]));
+    }
+
     /// Puts a command at a place of the ring. The mapper sees it once it is [`issue`](Self::issue)d.
     pub(super) fn put(&self, number: u32, command: &Command) {
         let place = window::RING_OFFSET + number as usize % RING * COMMAND_WORDS * 8;
@@ -171,14 +207,41 @@ impl Exchange<'_> {
         self.half(window::TURN).load(Ordering::Acquire) == window::OF_KERNEL
     }
 
-    /// Says that the runner's next turn is not soon.
-    pub(super) fn rest(&self) {
-        self.half(window::REST).store(1, Ordering::Relaxed);
+    /// Whether a thread sleeps until the turn changes. For the first runner's turn the host knows it for certain, and where
+    /// in the stub the thread is: no other instruction may wait for it.
+    pub(super) fn is_asleep(&self) -> bool {
+        let turn = self.half(window::TURN).as_ptr();
+        // Whoever waits for the word goes on waiting for the same word, and is counted.
+        // SAFETY: FUTEX_REQUEUE reads no memory.
+        let count = unsafe { libc::syscall(libc::SYS_futex, turn, libc::FUTEX_REQUEUE, 0, 1, turn, 0) };
+        count == 1
+    }
+
+    /// Says how the runner is to wait: [`window::SOON`] or [`window::AT_ONCE`] asleep.
+    pub(super) fn rest(&self, how: u32) {
+        self.half(window::REST).store(how, Ordering::Relaxed);
+    }
+
+    /// Whether the runner says that it is on the processor of the host that the kernel was on when it gave the turn.
+    pub(super) fn shares_processor(&self) -> bool {
+        let of = |place| self.half(place).load(Ordering::Relaxed);
+        of(window::RUNNER_PROCESSOR) == of(window::KERNEL_PROCESSOR)
+    }
+
+    /// Gives the mapper the turn, which gives it to the domain.
+    pub(super) fn go_by_mapper(&self) {
+        self.prepare(window::SOON);
+        self.half(window::TURN).swap(window::OF_MAPPER, Ordering::SeqCst);
+    }
+
+    fn prepare(&self, rest: u32) {
+        self.half(window::KERNEL_PROCESSOR).store(processor_of_host(), Ordering::Relaxed);
+        self.rest(rest);
     }
 
     /// Gives the domain its turn.
     pub(super) fn go(&self) {
-        self.half(window::REST).store(0, Ordering::Relaxed);
+        self.prepare(0);
         self.half(window::TURN).swap(window::OF_DOMAIN, Ordering::SeqCst);
         if self.half(window::RUNNER_SLEEPS).load(Ordering::SeqCst) != 0 {
             wake(self.half(window::TURN));
@@ -190,11 +253,11 @@ impl Exchange<'_> {
         self.half(window::KERNEL_SLEEPS).swap(1, Ordering::SeqCst);
         let turn = self.half(window::TURN);
         let mut is_over = false;
-        if turn.load(Ordering::SeqCst) != window::OF_KERNEL {
+        let whose = turn.load(Ordering::SeqCst);
+        if whose != window::OF_KERNEL {
             let limit = libc::timespec { tv_sec: limit.as_secs() as i64, tv_nsec: limit.subsec_nanos().into() };
             // SAFETY: the word and the timespec live across the call, which only reads them.
-            let answer =
-                unsafe { libc::syscall(libc::SYS_futex, turn.as_ptr(), libc::FUTEX_WAIT, window::OF_DOMAIN, &limit) };
+            let answer = unsafe { libc::syscall(libc::SYS_futex, turn.as_ptr(), libc::FUTEX_WAIT, whose, &limit) };
             is_over = answer != 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ETIMEDOUT);
         }
         self.half(window::KERNEL_SLEEPS).store(0, Ordering::Relaxed);
@@ -222,6 +285,12 @@ impl Exchange<'_> {
         }
         context.is_whole = is_whole.into();
     }
+}
+
+/// Returns the number of the host's processor that the calling thread is on.
+fn processor_of_host() -> u32 {
+    // SAFETY: takes no arguments.
+    unsafe { libc::sched_getcpu() as u32 }
 }
 
 const _: () = assert!(

@@ -15,7 +15,7 @@ use super::window::{self, COMMAND_WORDS, RING};
 /// Commands that a process is made with, at most.
 pub(super) const MAX_FIRST_COMMANDS: usize = 12;
 /// Commands between two acknowledgements: the ring has room for them, the acknowledgement and the first ones.
-const BATCH: usize = RING - MAX_FIRST_COMMANDS - 1;
+pub(super) const BATCH: usize = RING - MAX_FIRST_COMMANDS - 1;
 /// Looks for an acknowledgement, giving way after each, before a sleep: longer than it takes to wake a mapper.
 const LOOKS: u32 = 200;
 /// Sleep between two later looks, in nanoseconds.
@@ -37,6 +37,8 @@ pub(super) struct Mapper {
 pub(super) struct Issued {
     /// Commands put into the ring.
     count: u32,
+    /// Nobody has waited for the last ones yet.
+    is_pending: bool,
     is_ended: bool,
 }
 
@@ -44,7 +46,7 @@ impl Issued {
     /// Nothing but these first commands.
     pub(super) fn first(count: usize) -> Self {
         assert!(count <= MAX_FIRST_COMMANDS, "the ring has room for what comes later");
-        Self { count: count as u32, is_ended: false }
+        Self { count: count as u32, ..Self::default() }
     }
 }
 
@@ -66,21 +68,21 @@ impl Mapper {
         Self { window, process, control }
     }
 
-    /// Has the mapper do all these; false if the process has ended, which it does if one fails that must not.
+    /// Has the mapper do all these, and whatever it was told before; false if the process has ended, which it does if one
+    /// fails that must not.
     pub(super) fn command(&self, issued: &mut Issued, commands: &[Command]) -> bool {
-        for batch in commands.chunks(BATCH) {
-            if issued.is_ended {
-                return false;
-            }
-            self.begin(issued, batch);
-            self.is_done(issued);
+        let (batch, rest) = commands.split_at(commands.len().min(BATCH));
+        if !self.is_done(issued) {
+            return false;
         }
-        !issued.is_ended
+        self.begin(issued, batch);
+        self.is_done(issued) && (rest.is_empty() || self.command(issued, rest))
     }
 
-    /// Has the mapper do these, of which the ring has room. Whatever it was told before is done.
+    /// Has the mapper do these, of which the ring has room. Whatever it was told before [is done](Self::is_done).
     pub(super) fn begin(&self, issued: &mut Issued, commands: &[Command]) {
-        assert!(commands.len() <= BATCH, "the ring has room");
+        assert!(commands.len() <= BATCH && !issued.is_pending, "the ring has room");
+        issued.is_pending = true;
         commands.iter().for_each(|command| self.put(issued, command));
         self.put_acknowledgement(issued);
         self.control.issue(issued.count);
@@ -88,7 +90,10 @@ impl Mapper {
 
     /// Waits until the mapper has done all; false if the process has ended.
     pub(super) fn is_done(&self, issued: &mut Issued) -> bool {
-        issued.is_ended = !self.is_acknowledged(issued.count);
+        if issued.is_pending && !issued.is_ended {
+            issued.is_ended = !self.is_acknowledged(issued.count);
+            issued.is_pending = false;
+        }
         !issued.is_ended
     }
 

@@ -18,6 +18,7 @@ use std::mem::offset_of;
 
 use hal_api::{DomainContext, MAX_GATES};
 
+use super::filter;
 use super::window::{self, CONTEXT};
 use crate::arena::HOST_PAGE_BYTES;
 use crate::signal;
@@ -27,10 +28,16 @@ pub(super) const INTERRUPT_SIGNAL: libc::c_int = signal::INTERRUPT;
 /// Signals that are faults of the domain.
 const FAULTS: [libc::c_int; 6] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
 
+/// Turns of a loop before a runner asks which processor it is on, if it was another one than the kernel's.
+const FIRST_SPINS: u32 = 32;
+/// Bits of what Linux has RDTSCP tell that are a processor's number.
+const PROCESSOR: u32 = 0xfff;
 /// Turns of a loop before a sleep: some microseconds, longer than most calls take.
 const SPINS: u32 = 400;
 /// Times that a runner gives way to others before a sleep, which costs a processor of the host its idling and waking.
-const YIELDS: u32 = 20;
+const YIELDS: u32 = 8;
+/// The same for a mapper, which has the next command soon or not for long.
+const MAPPER_YIELDS: u32 = 100;
 /// Kinds of commands, the lower half of a command's last word. Of those below `MAY_FAIL` none may: the process ends.
 pub(super) const MUST_SUCCEED: u64 = 0;
 /// Makes a runner.
@@ -42,12 +49,18 @@ pub(super) const MAKES_DOMAIN: u64 = 3;
 const SA_RESTORER: u64 = 0x0400_0000;
 const ARCH_SET_GS: u32 = 0x1001;
 const ARCH_SET_FS: u32 = 0x1002;
-/// `audit.h`: AUDIT_ARCH_X86_64.
-const ARCHITECTURE: u32 = 0xc000_003e;
 
 /// Offsets in `ucontext_t` of registers, which Linux has in another order, and of the vector state.
 const REGISTERS: usize = 40;
 const VECTORS: usize = REGISTERS + 23 * 8;
+/// Offset in `ucontext_t` of the mask of signals.
+const SIGNAL_MASK: usize = REGISTERS + 32 * 8;
+const UC_SIGCONTEXT_SS: u64 = 2;
+const UC_STRICT_RESTORE_SS: u64 = 4;
+/// Interrupts enabled, and a bit that is always set.
+const FLAGS_OF_USERS: u64 = 0x202;
+const CODE_SELECTOR: u64 = 0x33;
+const DATA_SELECTOR: u64 = 0x2b;
 const fn register(number: libc::c_int) -> usize {
     REGISTERS + number as usize * 8
 }
@@ -55,19 +68,21 @@ const fn register(number: libc::c_int) -> usize {
 global_asm!(
     ".pushsection .text.domain_stub, \"ax\"",
     ".p2align 12",
-    ".globl domain_stub, domain_stub_gate, domain_stub_signal, domain_stub_end",
+    ".globl domain_stub, domain_stub_gate, domain_stub_wait, domain_stub_asleep, domain_stub_signal, domain_stub_end",
     // The mapper starts here. R12D is the number of commands done, RBX the page of commands.
     "domain_stub:",
     "    xor r12d, r12d",
     "    lea rbx, [rip + domain_stub + {commands}]",
-    "1:  mov r15d, {yields}",
+    "1:  mov r15d, {mapper_yields}",
     "2:  cmp [rbx], r12d",
     "    jne 3f",
+    "    cmp dword ptr [rbx + {mapper_rests}], 0",
+    "    jne 10f",
     "    mov eax, {sched_yield}",
     "    syscall",
     "    dec r15d",
     "    jnz 2b",
-    "    mov eax, {futex}",
+    "10: mov eax, {futex}",
     "    mov rdi, rbx",
     "    xor esi, esi",
     "    mov edx, r12d",
@@ -206,34 +221,80 @@ global_asm!(
     "    mov edx, 1",
     "    syscall",
     // Wait for the domain's turn.
-    "12: mov ecx, {spins}",
-    "13: cmp dword ptr gs:[{turn}], 0",
-    "    jne 16f",
+    "domain_stub_wait:",
+    "12: mov eax, gs:[{kernel_processor}]",
+    "    cmp gs:[{runner_processor}], eax",
+    "    je 27f",
+    "    mov ecx, {first_spins}",
+    "13: cmp dword ptr gs:[{turn}], {of_domain}",
+    "    je 16f",
     "    cmp dword ptr gs:[{rest}], 0",
     "    jne 21f",
     "    pause",
     "    dec ecx",
     "    jnz 13b",
-    "    jmp 22f",
+    // On the processor that the kernel waits on, waiting awake is in its way.
+    "27: rdtscp",
+    "    and ecx, {processor}",
+    "    mov gs:[{runner_processor}], ecx",
+    "    cmp gs:[{kernel_processor}], ecx",
+    "    je 21f",
+    "    mov ecx, {spins}",
+    "24: cmp dword ptr gs:[{turn}], {of_domain}",
+    "    je 16f",
+    "    cmp dword ptr gs:[{rest}], 0",
+    "    jne 21f",
+    "    pause",
+    "    dec ecx",
+    "    jnz 24b",
     "21: mov r12d, {yields}",
-    "23: mov eax, {sched_yield}",
+    "23: cmp dword ptr gs:[{rest}], {at_once}",
+    "    je 22f",
+    "    mov eax, {sched_yield}",
     "    syscall",
-    "    cmp dword ptr gs:[{turn}], 0",
-    "    jne 16f",
+    "    cmp dword ptr gs:[{turn}], {of_domain}",
+    "    je 25f",
     "    dec r12d",
     "    jnz 23b",
     "22: mov eax, 1",
     "    xchg gs:[{runner_sleeps}], eax",
-    "14: cmp dword ptr gs:[{turn}], 0",
-    "    jne 15f",
+    "14: cmp dword ptr gs:[{turn}], {of_domain}",
+    "    je 15f",
     "    mov eax, {futex}",
     "    mov rdi, gs:[{self_address}]",
     "    xor esi, esi",
     "    xor edx, edx",
     "    xor r10d, r10d",
     "    syscall",
-    "    jmp 14b",
+    "domain_stub_asleep:",
+    "    cmp dword ptr [rip + domain_stub + {reset}], 0",
+    "    je 14b",
+    // The thread has run other code: whatever a program can have left in it is replaced, and nothing that it has is used.
+    // With another stack pointer the host might take it to be on its signal stack, which it could not change then.
+    "    xor esp, esp",
+    "    lea rdi, [rip + domain_stub + {signal_stacks}]",
+    "    xor esi, esi",
+    "    mov eax, {sigaltstack}",
+    "    syscall",
+    "    test rax, rax",
+    "    jnz 28f",
+    "    mov ds, eax",
+    "    mov es, eax",
+    "    mov fs, eax",
+    "    mov gs, eax",
+    "    wrfsbase rax",
+    "    lea rax, [rip + domain_stub + {first_runner}]",
+    "    wrgsbase rax",
+    // All other registers, the mask of signals and the vector state.
+    "    lea rsp, [rip + domain_stub + {clean}]",
+    "    mov eax, {rt_sigreturn}",
+    "    syscall",
+    "    ud2",
+    "domain_stub_reset_end:",
     "15: mov dword ptr gs:[{runner_sleeps}], 0",
+    "25: rdtscp",
+    "    and ecx, {processor}",
+    "    mov gs:[{runner_processor}], ecx",
     "16: cmp qword ptr gs:[{is_whole}], 0",
     "    jne 17f",
     // After a call: what a function keeps, and its result.
@@ -279,10 +340,21 @@ global_asm!(
     "    mov r8d, edi",
     "    mov r9, rsi",
     "    mov r10d, {of_signal}",
-    "    cmp edi, {interrupt_signal}",
-    "    jne 18f",
-    "    lea rax, [rip + domain_stub]",
     "    mov rcx, [rdx + {rip_place}]",
+    "    cmp edi, {interrupt_signal}",
+    "    je 26f",
+    // Any other while the thread resets itself, as by a trap flag that was left: this would resume with what was left.
+    "    lea rax, [rip + domain_stub_asleep]",
+    "    cmp rcx, rax",
+    "    jb 18f",
+    "    lea rax, [rip + domain_stub_reset_end]",
+    "    cmp rcx, rax",
+    "    jae 18f",
+    // The filter ends the process.
+    "28: mov eax, {ending}",
+    "    syscall",
+    "    ud2",
+    "26: lea rax, [rip + domain_stub]",
     "    sub rcx, rax",
     "    cmp rcx, {page}",
     "    jae 19f",
@@ -339,13 +411,23 @@ global_asm!(
     commands = const window::COMMANDS - window::STUB,
     mask = const window::CONSTANTS - window::STUB + window::MASK,
     filter = const window::CONSTANTS - window::STUB + window::FILTER_PROGRAM,
+    first_spins = const FIRST_SPINS,
     spins = const SPINS,
+    processor = const PROCESSOR,
+    runner_processor = const window::RUNNER_PROCESSOR,
+    kernel_processor = const window::KERNEL_PROCESSOR,
     yields = const YIELDS,
+    mapper_yields = const MAPPER_YIELDS,
     sched_yield = const libc::SYS_sched_yield,
     ring = const window::RING,
     ring_offset = const window::RING_OFFSET,
     makes_runner = const MAKES_RUNNER,
     makes_domain = const MAKES_DOMAIN,
+    mapper_rests = const window::MAPPER_RESTS,
+    reset = const window::COMMANDS - window::STUB + window::RESET,
+    first_runner = const window::RUNNERS - window::STUB,
+    signal_stacks = const window::CONSTANTS - window::STUB + window::SIGNAL_STACKS,
+    clean = const window::CONSTANTS - window::STUB + window::CLEAN,
     may_fail = const MAY_FAIL,
     prctl = const libc::SYS_prctl,
     set_death_signal = const libc::PR_SET_PDEATHSIG,
@@ -363,6 +445,7 @@ global_asm!(
     rt_sigreturn = const libc::SYS_rt_sigreturn,
     seccomp = const libc::SYS_seccomp,
     exit_group = const libc::SYS_exit_group,
+    ending = const filter::ENDING,
     set_gs = const ARCH_SET_GS,
     set_fs = const ARCH_SET_FS,
     set_mask = const libc::SIG_SETMASK,
@@ -373,9 +456,11 @@ global_asm!(
     interrupt = const window::INTERRUPT,
     of_signal = const window::SIGNAL,
     turn = const window::TURN,
+    of_domain = const window::OF_DOMAIN,
     kernel_sleeps = const window::KERNEL_SLEEPS,
     runner_sleeps = const window::RUNNER_SLEEPS,
     rest = const window::REST,
+    at_once = const window::AT_ONCE,
     self_address = const window::SELF,
     signal_number = const window::SIGNAL_NUMBER,
     vector = const window::VECTOR,
@@ -407,6 +492,8 @@ global_asm!(
 unsafe extern "C" {
     static domain_stub: u8;
     static domain_stub_gate: u8;
+    static domain_stub_wait: u8;
+    static domain_stub_asleep: u8;
     static domain_stub_signal: u8;
     static domain_stub_end: u8;
 }
@@ -435,7 +522,7 @@ pub(super) fn bytes(window: usize) -> Vec<u8> {
     bytes[window::STUB..window::STUB + length].copy_from_slice(stub);
     let constants = &mut bytes[window::CONSTANTS..];
     let mut put = |offset: usize, part: &[u8]| constants[offset..offset + part.len()].copy_from_slice(part);
-    let filter = filter();
+    let filter = filter::program(window, asleep(window));
     let at = window + window::CONSTANTS;
     put(window::FILTER_PROGRAM, &((filter.len() / 8) as u64).to_le_bytes());
     put(window::FILTER_PROGRAM + 8, &((at + window::FILTER) as u64).to_le_bytes());
@@ -447,10 +534,10 @@ pub(super) fn bytes(window: usize) -> Vec<u8> {
     put(window::ACTION, &action.map(u64::to_le_bytes).concat());
     let open = FAULTS.iter().chain([&INTERRUPT_SIGNAL]).fold(0u64, |set, signal| set | 1 << (signal - 1));
     put(window::MASK, &(!open).to_le_bytes());
+    put(window::CLEAN, &clean_context(window, !open));
     for number in 0..window::MAX_RUNNERS {
-        let stack = window + window::RUNNERS + number * window::RUNNER_BYTES + HOST_PAGE_BYTES;
-        let bytes = [stack as u64, 0, (window::RUNNER_BYTES - HOST_PAGE_BYTES) as u64];
-        put(window::SIGNAL_STACKS + number * 24, &bytes.map(u64::to_le_bytes).concat());
+        let place = window::SIGNAL_STACKS + number * window::SIGNAL_STACK_BYTES;
+        put(place, &signal_stack(window, number).map(u64::to_le_bytes).concat());
     }
     bytes
 }
@@ -460,35 +547,34 @@ pub(super) fn signals() -> impl Iterator<Item = libc::c_int> {
     FAULTS.into_iter().chain([INTERRUPT_SIGNAL])
 }
 
+/// Returns the address after the stub's instruction that sleeps until a runner's turn.
+pub(super) fn asleep(window: usize) -> usize {
+    window + window::STUB + offset_of_part(&raw const domain_stub_asleep)
+}
+
 /// Returns the address of a gate in a window.
 pub(super) fn gate(window: usize, number: usize) -> usize {
     window + window::GATES + number.min(MAX_GATES - 1) * window::GATE_BYTES
 }
 
-/// Returns the filter of a runner: sigreturn, sigprocmask, sched_yield, and futex to wait and to wake; anything else is trapped.
-fn filter() -> Vec<u8> {
-    const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
-    const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
-    const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-    // Offsets in `struct seccomp_data`: number, architecture, low half of the second argument.
-    let program: [(u16, u8, u8, u32); 12] = [
-        (LOAD, 0, 0, 4),
-        (EQUAL, 0, 8, ARCHITECTURE),
-        (LOAD, 0, 0, 0),
-        (EQUAL, 7, 0, libc::SYS_rt_sigreturn as u32),
-        (EQUAL, 6, 0, libc::SYS_rt_sigprocmask as u32),
-        (EQUAL, 5, 0, libc::SYS_sched_yield as u32),
-        (EQUAL, 0, 3, libc::SYS_futex as u32),
-        (LOAD, 0, 0, 24),
-        (EQUAL, 2, 0, libc::FUTEX_WAIT as u32),
-        (EQUAL, 1, 0, libc::FUTEX_WAKE as u32),
-        (RETURN, 0, 0, libc::SECCOMP_RET_TRAP),
-        (RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
-    ];
-    let encode = |(code, yes, no, value): (u16, u8, u8, u32)| {
-        [&code.to_le_bytes()[..], &[yes, no], &value.to_le_bytes()].concat()
-    };
-    program.into_iter().flat_map(encode).collect()
+/// Returns the `ucontext_t` of the first runner that waits for its turn and has run nothing. Without an address of vector
+/// state the host clears that.
+fn clean_context(window: usize, mask: u64) -> Vec<u8> {
+    let wait = window + window::STUB + offset_of_part(&raw const domain_stub_wait);
+    let mut words = [0u64; 38];
+    words[0] = UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS;
+    words[2..5].copy_from_slice(&signal_stack(window, 0));
+    words[register(libc::REG_RIP) / 8] = wait as u64;
+    words[register(libc::REG_EFL) / 8] = FLAGS_OF_USERS;
+    words[register(libc::REG_CSGSFS) / 8] = CODE_SELECTOR | DATA_SELECTOR << 48;
+    words[SIGNAL_MASK / 8] = mask;
+    words.map(u64::to_le_bytes).concat()
+}
+
+/// Returns the `stack_t` of a runner.
+fn signal_stack(window: usize, number: usize) -> [u64; window::SIGNAL_STACK_BYTES / 8] {
+    let start = window + window::RUNNERS + number * window::RUNNER_BYTES + HOST_PAGE_BYTES;
+    [start as u64, 0, (window::RUNNER_BYTES - HOST_PAGE_BYTES) as u64]
 }
 
 #[cfg(test)]
@@ -520,34 +606,9 @@ mod tests {
     }
 
     #[test]
-    fn the_filter_leaves_four_calls() {
-        let program = filter();
-        let run = |architecture: u32, call: u32, second: u32| {
-            let (mut at, mut value) = (0, 0);
-            loop {
-                let word = &program[at * 8..at * 8 + 8];
-                let (code, yes, no) = (u16::from_le_bytes([word[0], word[1]]), word[2], word[3]);
-                let k = u32::from_le_bytes([word[4], word[5], word[6], word[7]]);
-                at += 1;
-                match u32::from(code) {
-                    0x20 => {
-                        value = [(0, call), (4, architecture), (24, second)].iter().find(|pair| pair.0 == k).unwrap().1
-                    }
-                    0x15 => at += usize::from(if value == k { yes } else { no }),
-                    _ => break k == libc::SECCOMP_RET_ALLOW,
-                }
-            }
-        };
-        assert!(run(ARCHITECTURE, libc::SYS_rt_sigreturn as u32, 9));
-        assert!(run(ARCHITECTURE, libc::SYS_futex as u32, 0) && run(ARCHITECTURE, libc::SYS_futex as u32, 1));
-        for operation in (2..16).chain([128, 129, 256]) {
-            assert!(!run(ARCHITECTURE, libc::SYS_futex as u32, operation));
-        }
-        for call in (0..600).chain([0x4000_000f, 0x4000_00ca]) {
-            let left = [libc::SYS_rt_sigreturn, libc::SYS_rt_sigprocmask, libc::SYS_sched_yield, libc::SYS_futex];
-            let is_one = left.contains(&i64::from(call));
-            assert!(is_one || !run(ARCHITECTURE, call, 0), "{call}");
-            assert!(!run(0x4000_0003, call, 0), "{call}");
-        }
+    fn what_sleeps_is_a_syscall() {
+        let stub = &bytes(0x1000_0000)[window::STUB..];
+        let place = offset_of_part(&raw const domain_stub_asleep);
+        assert_eq!(stub[place - 2..place], [0x0f, 0x05]);
     }
 }

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::control::{Command, Control, Controls};
 use super::mapper::{Issued, Mapper, command, of_kind};
 use super::window::{self, CONTROLS_FILE, IMAGES_FILE, LINE_FILE, MEMORY_FILE, MESSAGE, PROCESSES, STACKS_FILE};
-use super::{FIRST_COMMANDS, map_runner, stub};
+use super::{FIRST_COMMANDS, map_runner, stub, unmap};
 use crate::domains::ArenaFiles;
 use crate::host;
 use crate::keeper::die_with;
@@ -26,7 +26,9 @@ const HIGH: RawFd = 16;
 /// Lowest number of a file that the template does not have open: the host gives it to the descriptor of a new process.
 const FIRST_FREE: RawFd = 0;
 /// End of what a process can map.
-const TASK_END: u64 = 0x7fff_ffff_f000;
+pub(super) const TASK_END: usize = 0x7fff_ffff_f000;
+/// `asm/hwcap2.h`: programs may use WRFSBASE and WRGSBASE.
+const HWCAP2_FSGSBASE: libc::c_ulong = 2;
 const RSEQ_SIGNATURE: u32 = 0x5305_3053;
 const RSEQ_UNREGISTER: u32 = 1;
 
@@ -46,6 +48,7 @@ pub(super) struct Template {
     /// Where the template has its message and the numbers of processes.
     page: usize,
     controls: Arc<Controls>,
+    can_reset: bool,
     line: Mutex<Line>,
     /// Closed when the machine ends, which the guard sees.
     _watched: UnixStream,
@@ -104,7 +107,9 @@ impl Template {
         let process = unsafe { OwnedFd::from_raw_fd(process as RawFd) };
         let line = Mutex::new(Line { stream: ours, issued: Issued::first(commands.len()), asked: None });
         let mapper = Mapper::new(window, process, control);
-        Ok(Self { mapper, number, page, controls, line, _watched: watched })
+        // SAFETY: reads what the host gave the process at its start.
+        let can_reset = unsafe { libc::getauxval(libc::AT_HWCAP2) } & HWCAP2_FSGSBASE != 0;
+        Ok(Self { mapper, number, page, controls, can_reset, line, _watched: watched })
     }
 
     /// Returns a process with a part whose first commands are issued, and has the template make the next one, so that
@@ -160,6 +165,11 @@ impl Template {
         line.asked = Some(control);
     }
 
+    /// Whether a runner can reset itself: it needs the instructions that set FS and GS, which hosts have together.
+    pub(super) fn can_reset(&self) -> bool {
+        self.can_reset
+    }
+
     fn window(&self) -> usize {
         self.page - window::RUNNERS
     }
@@ -175,9 +185,8 @@ impl Template {
 fn first_commands(control: &Control, window: usize) -> Vec<Command> {
     let end = window + window::RUNNERS;
     let action = (window + window::CONSTANTS + window::ACTION) as u64;
-    let unmap = |from: usize, to: u64| command(libc::SYS_munmap, [from as u64, to - from as u64, 0, 0, 0, 0]);
     let handle = |signal| command(libc::SYS_rt_sigaction, [signal as u64, action, 0, 8, 0, 0]);
-    let mut commands = vec![unmap(0, window as u64), unmap(end, TASK_END)];
+    let mut commands = vec![unmap(0, window), unmap(end, TASK_END)];
     commands.extend(stub::signals().map(handle));
     commands.push(map_runner(control, window, 0));
     commands

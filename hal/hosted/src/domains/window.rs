@@ -28,8 +28,8 @@ pub(super) const MAX_RUNNERS: usize = crate::processor::MAX_PROCESSORS;
 pub(super) const BYTES: usize = RUNNERS + MAX_RUNNERS * RUNNER_BYTES;
 /// Bytes of a domain's part of the file of controls.
 pub(super) const CONTROL_BYTES: usize = BYTES - COMMANDS;
-/// Parts for domains: as many as there may be, and those of ended ones that a processor was in last.
-pub(super) const PARTS: usize = super::MAX_DOMAINS + MAX_RUNNERS;
+/// Parts for domains: as many as there may be, and those of ended ones that a processor was in last or that are kept.
+pub(super) const PARTS: usize = super::MAX_DOMAINS + MAX_RUNNERS + super::kept::MAX_KEPT;
 /// The template's part.
 pub(super) const TEMPLATE: usize = PARTS;
 /// After the parts: for each, the number of commands that its mapper has acknowledged. No domain maps them.
@@ -53,13 +53,20 @@ pub(super) const RING: usize = 32;
 pub(super) const COMMAND_WORDS: usize = 8;
 /// Offset of the ring in the page of commands. The number of commands issued is at its start.
 pub(super) const RING_OFFSET: usize = 1024;
+/// Offset in the page of commands: not 0 when the first runner resets itself when it wakes.
+pub(super) const RESET: usize = 8;
+/// Offset in the page of commands: not 0 when the mapper sleeps at once if there is no command.
+pub(super) const MAPPER_RESTS: usize = 12;
 
-/// Offsets in the exchange page. `TURN` is [`OF_KERNEL`] or [`OF_DOMAIN`].
+/// Offsets in the exchange page. `TURN` is [`OF_KERNEL`], [`OF_MAPPER`] or [`OF_DOMAIN`].
 pub(super) const TURN: usize = 0;
 pub(super) const RUNNER_SLEEPS: usize = 4;
 pub(super) const KERNEL_SLEEPS: usize = 8;
-/// Not 0 when it is not worth while to wait for a turn awake.
+/// How the runner waits for its turn: 0 awake at first, [`SOON`] after it gave way to others, or [`AT_ONCE`] asleep.
 pub(super) const REST: usize = 12;
+/// Processors of the host that the runner and the kernel are on.
+pub(super) const RUNNER_PROCESSOR: usize = 1032;
+pub(super) const KERNEL_PROCESSOR: usize = 1036;
 /// Address of the page in the domain.
 pub(super) const SELF: usize = 16;
 /// Why the runner came out: [`INTERRUPT`], [`CALL`] or [`SIGNAL`].
@@ -77,21 +84,27 @@ pub(super) const CODE: usize = 120;
 pub(super) const CONTEXT: usize = 128;
 /// End of a few words of stack.
 pub(super) const SCRATCH: usize = 2048;
-const _: () = assert!(CONTEXT + size_of::<DomainContext>() < SCRATCH - 64);
+const _: () = assert!(CONTEXT + size_of::<DomainContext>() <= RUNNER_PROCESSOR && RUNNER_PROCESSOR < SCRATCH - 64);
+
+pub(super) const SOON: u32 = 1;
+pub(super) const AT_ONCE: u32 = 2;
 
 pub(super) const OF_KERNEL: u32 = 0;
 pub(super) const OF_DOMAIN: u32 = 1;
+/// The mapper gives the turn to the domain.
+pub(super) const OF_MAPPER: u32 = 2;
 
 pub(super) const INTERRUPT: u64 = 0;
 pub(super) const CALL: u64 = 1;
 pub(super) const SIGNAL: u64 = 2;
 
-/// Offsets among the constants: `struct sock_fprog` and its filter, `struct sigaction`, a signal set, and a `stack_t` for
-/// each runner.
+/// Offsets among the constants: `struct sock_fprog` and its filter, `struct sigaction`, a signal set, the
+/// `ucontext_t` that the first runner resets itself to, and a `stack_t` for each runner.
 pub(super) const FILTER_PROGRAM: usize = 0;
 pub(super) const FILTER: usize = 16;
 pub(super) const ACTION: usize = 512;
 pub(super) const MASK: usize = 544;
+pub(super) const CLEAN: usize = 576;
 pub(super) const SIGNAL_STACKS: usize = 1024;
 /// Size of a `stack_t`.
 pub(super) const SIGNAL_STACK_BYTES: usize = 24;

@@ -5,7 +5,9 @@
 mod elf;
 
 use compose::Template;
-use elf::{CODE, DATA, DYNAMIC, Elf, EXECUTE, READ, RELA_ADDRESS, RELRO, Symbol, WRITE, alias, dynamic, load, relocation};
+use elf::{
+    CODE, DATA, DYNAMIC, EXECUTE, Elf, READ, RELA_ADDRESS, RELRO, Symbol, WRITE, alias, dynamic, load, relocation,
+};
 use image_check::{Image, ImageError};
 use wasm_record::layout::TEMPLATE_MAGIC;
 use wasm_translate::Translated;
@@ -25,8 +27,7 @@ fn fingerprint(_name: &str) -> [u8; 32] {
 /// The image file of a template with this list of imports.
 pub fn template(imports: &str) -> Vec<u8> {
     let pointers = [(16, IMPORTS), (32, CODE + 12), (40, CODE + 13)];
-    let table: Vec<u8> =
-        pointers.iter().flat_map(|(at, address)| relocation(DATA + at, 8, *address as i64)).collect();
+    let table: Vec<u8> = pointers.iter().flat_map(|(at, address)| relocation(DATA + at, 8, *address as i64)).collect();
     let mut head = vec![0; RELA_ADDRESS as usize];
     head.extend_from_slice(&table);
     head.resize(IMPORTS as usize, 0);

@@ -37,20 +37,20 @@ fn is_hosted() -> bool {
 }
 
 /// The window, and offsets in it: the stub, and the exchange page of the only runner of a program with one thread.
-fn window() -> usize {
+pub(crate) fn window() -> usize {
     entry_address(0)
 }
-const STUB: usize = 0x1000;
+pub(crate) const STUB: usize = 0x1000;
 const COMMANDS: usize = 0x3000;
-const RUNNER: usize = 0x4000;
+pub(crate) const RUNNER: usize = 0x4000;
 /// Offsets in the exchange page.
-const TURN: usize = 0;
-const KIND: usize = 24;
-const GATE: usize = 32;
-const ARGUMENTS: usize = 40;
-const STACK: usize = 128 + 512 + 4 * 8;
-const INSTRUCTION: usize = 128 + 512 + 16 * 8;
-const IS_WHOLE: usize = INSTRUCTION + 16;
+pub(crate) const TURN: usize = 0;
+pub(crate) const KIND: usize = 24;
+pub(crate) const GATE: usize = 32;
+pub(crate) const ARGUMENTS: usize = 40;
+pub(crate) const STACK: usize = 128 + 512 + 4 * 8;
+pub(crate) const INSTRUCTION: usize = 128 + 512 + 16 * 8;
+pub(crate) const IS_WHOLE: usize = INSTRUCTION + 16;
 
 /// Runs the instruction hidden in the immediate of a `mov rax, imm64`, which is entered at its third byte and returns;
 /// `$bytes` is seven bytes, with NOPs.
@@ -472,7 +472,7 @@ fn send_by_forged_exit(client: u64, block: u64, bytes: u64) {
 }
 
 /// Makes a system call of the host, hidden; returns what comes back.
-fn raw_call(number: u64, arguments: [u64; 4]) -> u64 {
+pub(crate) fn raw_call(number: u64, arguments: [u64; 4]) -> u64 {
     let answer: u64;
     let [first, second, third, fourth] = arguments;
     // SAFETY: none; the host must refuse it, or it concerns this program alone.
@@ -503,8 +503,8 @@ fn host_call(number: u64) -> i32 {
     0
 }
 
-const FUTEX: u64 = 202;
-const SIGRETURN: u64 = 15;
+pub(crate) const FUTEX: u64 = 202;
+pub(crate) const SIGRETURN: u64 = 15;
 
 /// Waits by the host for what never comes.
 fn wait_of_host() -> i32 {

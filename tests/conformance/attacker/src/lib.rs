@@ -18,6 +18,7 @@ mod faults;
 mod hardware;
 mod host_calls;
 mod killed;
+mod left;
 mod messages;
 mod objects;
 mod raw;
@@ -43,6 +44,7 @@ const ACTS: &[&[(&str, Act)]] = &[
     hardware::ACTS,
     host_calls::ACTS,
     domains::ACTS,
+    left::ACTS,
 ];
 
 /// Performs the requested act. Given endpoints are taken as raw handles.

@@ -85,13 +85,14 @@ pub(crate) fn tests(settings: &Settings) -> Vec<Test> {
     ];
     if is_hosted() {
         tests.extend([
-            function("domain: no system call of the host but four", host_calls),
+            function("domain: no system call of the host but five", host_calls),
             function("domain: who cannot be interrupted ends", deaf),
             function("domain: whoever waits where the mapper does takes no wake from it", |_| {
                 attacker("domain-stolen-wakes").succeed()
             }),
             function("domain: a jump into the stub harms nobody else", stub),
             function("domain: a broken way out harms nobody else", no_way_out),
+            function("domain: nothing is left in a thread for the next program", left_overs),
             function("domain: a forged exit keeps nothing mapped", |_| blocks_that_change("domain-forged-exit")),
         ]);
     }
@@ -103,9 +104,10 @@ fn is_hosted() -> bool {
     matches!(calls_allowed(), Ok(Some(_)))
 }
 
-/// Numbers of the host's system calls, and the four that a runner may make: sigprocmask, sigreturn, sched_yield and futex.
+/// Numbers of the host's system calls, and the five that a runner may make: sigprocmask, sigreturn, sched_yield, sigaltstack and
+/// futex.
 const HOST_CALLS: core::ops::Range<u64> = 0..470;
-const LEFT: [u64; 4] = [14, SIGRETURN, 24, FUTEX];
+const LEFT: [u64; 5] = [14, SIGRETURN, 24, 131, FUTEX];
 const SIGRETURN: u64 = 15;
 const FUTEX: u64 = 202;
 /// Those that Linux keeps for its probes: uretprobe and uprobe.
@@ -154,6 +156,28 @@ fn stub(_: &Settings) -> Outcome {
         let child = attacker("domain-stub").number(offset).start()?;
         thread::sleep(Deadline::after_ms(20));
         stop(&child).map_err(|why| format!("offset {offset}: {why}"))?;
+    }
+    Ok(())
+}
+
+/// Ways to leave something in a thread, and programs at once afterwards: more than processes are kept.
+const WAYS_TO_LEAVE: u64 = 6;
+const AFTERWARDS: usize = 40;
+
+/// Processes of domains are used again. What a program has left in the registers, the signal stack and mask, and the pages
+/// of its thread, no other finds.
+fn left_overs(_: &Settings) -> Outcome {
+    for way in 0..WAYS_TO_LEAVE {
+        for _ in 0..3 {
+            let epitaph = attacker("domain-leave").number(way).run()?;
+            check!(epitaph.kind == EpitaphKind::Exited, "way {way}: {epitaph}");
+        }
+        thread::sleep(Deadline::after_ms(20));
+        let children: Result<Vec<_>, _> = (0..AFTERWARDS).map(|_| attacker("domain-look").start()).collect();
+        for child in &children? {
+            let epitaph = end_of(child)?;
+            check!(epitaph.is_success(), "after way {way}: {epitaph}");
+        }
     }
     Ok(())
 }
