@@ -92,6 +92,8 @@ struct Made {
     module: u32,
     /// Names of exported globals that can change.
     variables: Vec<String>,
+    /// Whether one that is left out would have shared its memory, a table or a variable.
+    is_shared: bool,
 }
 
 /// An instance, as later directives see it; `None` for one that is left out.
@@ -178,10 +180,13 @@ impl Conversion<'_> {
                 let module = self.suite.modules.len() as u32;
                 self.suite.modules.push(translated);
                 self.steps.push(Step { line, act: Act::Instantiate { module, links }, end });
-                self.instances.push(Made { module, variables: variables(bytes).unwrap_or_default() });
+                self.instances.push(Made { module, variables: variables(bytes).unwrap_or_default(), is_shared: false });
                 Some(self.instances.len() as u32 - 1)
             }
             Err(Error::Import { module, name, .. }) if self.registered.contains_key(&module) => {
+                if let Some(instance) = self.registered.get(&module).copied().flatten() {
+                    self.instances[instance as usize].is_shared = true;
+                }
                 self.leave_out(line, format!("it shares the table, memory or variable `{name}` with another instance"));
                 None
             }
@@ -237,6 +242,10 @@ impl Conversion<'_> {
             self.leave_out(line, "the instance that it is about is left out".into());
             return None;
         };
+        if self.instances[instance as usize].is_shared {
+            self.leave_out(line, "an instance that is left out shares memory, a table or a variable with it".into());
+            return None;
+        }
         let translated = &self.suite.modules[self.instances[instance as usize].module as usize];
         let index = Record::parse(&translated.record).ok().and_then(|record| record.export(kind, name));
         if index.is_none() {
