@@ -32,22 +32,28 @@ const MODULE: &str = "(module
 
 fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let module = wat::parse_str(MODULE).expect("a module");
-    // A linear congruential generator's upper bytes, which make modules of some size.
-    let mut state = 1u32;
-    let choices = std::iter::repeat_with(|| {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 24) as u8
-    });
-    let choices: Vec<u8> = choices.take(2000).collect();
+    let choices = |first| [&[module::AS_CHOICES], choices(first).as_slice()].concat();
     vec![
         ("module", [&[module::AS_MODULE], module.as_slice()].concat()),
-        ("choices", [&[module::AS_CHOICES], choices.as_slice()].concat()),
+        ("choices-1", choices(1)),
+        ("choices-2", choices(2)),
+        ("choices-3", choices(3)),
     ]
+}
+
+/// Choices of a generator of modules: a linear congruential generator's upper bytes, as long as a target's input may be.
+fn choices(first: u32) -> Vec<u8> {
+    let mut state = first;
+    let next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    std::iter::repeat_with(next).take(4000).collect()
 }
 
 #[test]
 fn damaged_modules_are_refused_or_make_images() {
-    replay::replay(&inputs(), 60, module::run);
+    replay::replay(&inputs(), 40, module::run);
 }
 
 /// Otherwise the fuzzer would reach little.
@@ -59,4 +65,9 @@ fn the_seed_is_a_module_whose_image_is_accepted() {
     let template = common::template("");
     let template = compose::Template::parse(&template).expect("a template");
     common::check(&template, &translated).expect("a good image");
+    for (name, seed) in seeds().iter().skip(1) {
+        let made = module::generated(&seed[1..]).expect("a module");
+        let translated = translate(&made, &Imports::default(), &[], &mut |_, _| ()).expect("it compiles");
+        assert!(translated.text.len() > 500, "{name}: {} bytes of code", translated.text.len());
+    }
 }

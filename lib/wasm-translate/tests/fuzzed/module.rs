@@ -20,8 +20,8 @@ const KINDS: u8 = 2;
 pub fn run(bytes: &[u8]) {
     let Some((kind, rest)) = bytes.split_first() else { return };
     if kind % KINDS == AS_CHOICES {
-        let Ok(module) = wasm_smith::Module::new(config(), &mut Unstructured::new(rest)) else { return };
-        match module_ends(&module.to_bytes()) {
+        let Some(module) = generated(rest) else { return };
+        match module_ends(&module) {
             // What is valid and supported compiles, but for limits.
             Err(error @ (Error::Invalid { .. } | Error::Import { .. } | Error::Backend(_))) => panic!("{error}"),
             Ok(()) | Err(_) => {}
@@ -31,10 +31,23 @@ pub fn run(bytes: &[u8]) {
     }
 }
 
+/// The module that choices make.
+pub fn generated(choices: &[u8]) -> Option<Vec<u8>> {
+    let module = wasm_smith::Module::new(config(), &mut Unstructured::new(choices));
+    module.ok().map(|module| module.to_bytes())
+}
+
 /// What is supported, in modules that are small.
 fn config() -> Config {
     Config {
         max_imports: 0,
+        min_types: 4,
+        min_funcs: 4,
+        min_globals: 4,
+        min_memories: 1,
+        min_tables: 2,
+        min_data_segments: 1,
+        min_element_segments: 1,
         max_funcs: 12,
         max_instructions: 200,
         max_tables: 4,
