@@ -173,11 +173,6 @@ impl Instance {
         self.state.memory()
     }
 
-    /// The module that it is one of.
-    pub fn module(&self) -> Module {
-        self.state.module
-    }
-
     /// The bits of a global by its index.
     pub fn global_at(&self, index: u32) -> Option<u128> {
         let is_one = (index as usize) < self.state.module.record().globals.len();

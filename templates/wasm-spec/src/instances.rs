@@ -11,6 +11,7 @@ use crate::spectest;
 
 /// An instance, and the functions of others that it imports.
 struct Linked {
+    module: Module,
     instance: Instance,
     links: Vec<Link>,
 }
@@ -51,13 +52,13 @@ impl Instances {
     pub(crate) fn add(&mut self, module: Module, links: Vec<Link>) -> Result<(), StartError> {
         let mut instance = Instance::new(module)?;
         instance.start(&mut Others { instances: self, links: &links });
-        self.all.push(Some(Linked { instance, links }));
+        self.all.push(Some(Linked { module, instance, links }));
         Ok(())
     }
 
     fn parameters(&self, link: Link) -> usize {
         let linked = self.all.get(link.instance as usize).and_then(Option::as_ref);
-        let signature = linked.and_then(|linked| linked.instance.module().record().signature(link.function));
+        let signature = linked.and_then(|linked| linked.module.record().signature(link.function));
         signature.map_or(0, |signature| signature.parameters.len())
     }
 
@@ -65,9 +66,9 @@ impl Instances {
     pub(crate) fn call(&mut self, number: u32, function: u32, arguments: &[u128]) -> Result<Vec<u128>, String> {
         let place = self.all.get_mut(number as usize);
         let linked = place.and_then(Option::take).ok_or_else(|| format!("there is no instance {number}"))?;
-        let Linked { mut instance, links } = linked;
+        let Linked { module, mut instance, links } = linked;
         let results = instance.call_function(function, arguments, &mut Others { instances: self, links: &links });
-        self.all[number as usize] = Some(Linked { instance, links });
+        self.all[number as usize] = Some(Linked { module, instance, links });
         results
     }
 
