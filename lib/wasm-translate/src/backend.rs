@@ -6,7 +6,7 @@ use cranelift_codegen::control::ControlPlane;
 use cranelift_codegen::ir::{Function, UserExternalName};
 use cranelift_codegen::isa::{self, OwnedTargetIsa};
 use cranelift_codegen::settings::{self, Configurable};
-use cranelift_codegen::{CompiledCode, Context};
+use cranelift_codegen::{CodegenError, CompiledCode, Context};
 
 use crate::Error;
 
@@ -79,7 +79,11 @@ impl Backend {
     pub fn compile(&self, function: Function) -> Result<(Function, CompiledCode), Error> {
         let mut context = Context::for_function(function);
         let compiled = context.compile(&*self.isa, &mut ControlPlane::default());
-        compiled.map_err(|error| Error::Backend(error.inner.to_string()))?;
+        compiled.map_err(|error| match error.inner {
+            // Such as more results than there are registers for them.
+            CodegenError::Unsupported(what) => Error::Unsupported { what },
+            other => Error::Backend(other.to_string()),
+        })?;
         let code = context.take_compiled_code().ok_or_else(|| Error::Backend("no code".to_string()))?;
         Ok((context.func, code))
     }

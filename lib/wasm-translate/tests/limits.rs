@@ -79,3 +79,11 @@ fn deep_nesting_is_no_recursion() {
     let bytes = wat::parse_str(&text).expect("a module");
     assert!(translate(&bytes, &Imports::default(), &[], &mut |_, _| ()).is_ok());
 }
+
+#[test]
+fn more_results_than_registers_are_not_supported() {
+    let thousand = types(1000);
+    let text = format!("(module (func $f (param {thousand}) (result {thousand}) unreachable))");
+    let why = refusal(&text);
+    assert!(why.starts_with("function `f`: not supported: Too many return values"), "{why}");
+}
