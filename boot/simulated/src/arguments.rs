@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Parser;
-use hal_simulated::{Fault, Kind, MAX_PROCESSORS};
+use hal_simulated::{Fault, Kinds, MAX_PROCESSORS, Plan};
 
 /// Runs a Singularity system on a machine whose every run is decided by a seed.
 #[derive(Debug, Parser)]
@@ -17,13 +17,13 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub seed: u64,
 
-    /// Kinds of faults that the seed selects from
-    #[arg(long, value_name = "KIND,...", value_delimiter = ',')]
-    pub faults: Vec<Kind>,
+    /// Kinds of faults that the seed selects from: KIND, or KIND/N for one of N opportunities; or `all`, `none`, `harmless`
+    #[arg(long, value_name = "KIND,...", default_value = "harmless")]
+    pub faults: Kinds,
 
     /// These faults and no others: KIND:NUMBER of the opportunity
     #[arg(long, value_name = "FAULT,...", value_delimiter = ',', conflicts_with = "faults")]
-    pub exactly: Option<Vec<Fault>>,
+    pub exactly: Vec<Fault>,
 
     /// A disk: the file with its content, which is not changed
     #[arg(long = "disk", value_name = "FILE[:ro]")]
@@ -49,6 +49,10 @@ pub struct Arguments {
     #[arg(long = "spare", value_name = "PROGRAM")]
     pub spared: Vec<String>,
 
+    /// Virtual time in seconds after which there are only faults that nobody notices [default: never]
+    #[arg(long, value_name = "SECONDS")]
+    pub calm_after: Option<u64>,
+
     /// Maximum virtual time in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
     pub limit: u64,
@@ -64,6 +68,16 @@ pub struct Arguments {
     /// A parameter of the system's first program
     #[arg(long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
     pub parameters: Vec<(String, String)>,
+}
+
+impl Arguments {
+    /// Returns the faults that the run may have.
+    pub fn plan(&self) -> Plan {
+        match &self.exactly[..] {
+            [] => Plan::Kinds(self.faults.clone()),
+            faults => Plan::Exactly(faults.iter().copied().collect()),
+        }
+    }
 }
 
 fn parse_processors(text: &str) -> Result<usize, String> {
@@ -91,12 +105,12 @@ mod tests {
 
     #[test]
     fn faults_are_read() {
-        let words = ["x", "--system", "s", "--faults", "cut,read-error"];
+        let words = ["x", "--system", "s", "--faults", "cut/3,read-error"];
         let arguments = Arguments::try_parse_from(words).expect("a good command line");
-        assert_eq!(arguments.faults, [Kind::Cut, Kind::ReadError]);
+        assert_eq!(Ok(arguments.faults), "cut/3,read-error".parse());
         let words = ["x", "--system", "s", "--exactly", "cut:3,kill:7"];
         let exactly = Arguments::try_parse_from(words).expect("a good command line").exactly;
-        assert_eq!(exactly, Some(vec![Fault { kind: Kind::Cut, number: 3 }, Fault { kind: Kind::Kill, number: 7 }]));
+        assert_eq!(exactly.iter().map(Fault::to_string).collect::<Vec<_>>(), ["cut:3", "kill:7"]);
         assert!(Arguments::try_parse_from(["x", "--system", "s", "--faults", "rain"]).is_err());
     }
 }

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use arguments::Arguments;
 use clap::Parser;
-use hal_simulated::{Configuration, DiskSpecification, Plan, Simulated};
+use hal_simulated::{Configuration, DiskSpecification, Simulated};
 
 #[global_allocator]
 static HEAP: kernel::CountedHeap<System> = kernel::CountedHeap::new(System);
@@ -41,15 +41,13 @@ fn run(arguments: Arguments) -> Result<Infallible, Box<dyn Error>> {
     });
     let machine = Simulated::start(Configuration {
         seed: arguments.seed,
-        plan: match arguments.exactly {
-            Some(faults) => Plan::Exactly(faults.into_iter().collect()),
-            None => Plan::Kinds(arguments.faults.into_iter().collect()),
-        },
+        plan: arguments.plan(),
         processors: arguments.processors,
         memory_bytes: (arguments.memory_mib as usize) << 20,
         disks: disks.collect::<Result<_, String>>()?,
         input: arguments.input.as_deref().map_or(Ok(Vec::new()), |path| read("input", path))?,
         spared: arguments.spared.into_iter().collect(),
+        calm_after_ns: arguments.calm_after.map_or(u64::MAX, |seconds| seconds.saturating_mul(1_000_000_000)),
         limit_ns: arguments.limit.saturating_mul(1_000_000_000),
         report: arguments.report,
         trace: arguments.trace.as_deref().map(create).transpose()?,

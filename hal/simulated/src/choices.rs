@@ -5,7 +5,7 @@
 //! generator is ours because a seed must mean the same run for ever, whichever version a library has. Deliberately not
 //! here: what a fault does.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -36,7 +36,7 @@ pub enum Kind {
 /// All kinds, with their names and how many opportunities there are for each that is used, on average.
 const KINDS: [(Kind, &str, u64); 9] = [
     (Kind::Preempt, "preempt", 64),
-    (Kind::Step, "step", 2_000),
+    (Kind::Step, "step", 250),
     (Kind::Switch, "switch", 16),
     (Kind::Delay, "delay", 12),
     (Kind::ReadError, "read-error", 400),
@@ -47,6 +47,11 @@ const KINDS: [(Kind, &str, u64); 9] = [
 ];
 
 impl Kind {
+    /// Whether programs may notice it, so that a system needs calm to recover.
+    fn is_harmful(self) -> bool {
+        !Kind::HARMLESS.contains(&self)
+    }
+
     /// Kinds that a correct system survives without anybody noticing: the default.
     pub const HARMLESS: [Kind; 4] = [Kind::Preempt, Kind::Step, Kind::Switch, Kind::Delay];
 
@@ -96,11 +101,45 @@ impl FromStr for Fault {
     }
 }
 
+/// Kinds of faults, each with how many opportunities there are for one that is used, on average. Written as
+/// `kill/500,delay`; `all` and `none` are all and no kinds, and `harmless` those of [`Kind::HARMLESS`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Kinds(BTreeMap<Kind, u64>);
+
+impl FromStr for Kinds {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Kinds, String> {
+        let mut kinds = BTreeMap::new();
+        for word in text.split(',').filter(|word| !word.is_empty()) {
+            let (name, every) = word.split_once('/').map_or((word, None), |(name, every)| (name, Some(every)));
+            let group: Vec<Kind> = match name {
+                "all" => Kind::all().collect(),
+                "harmless" => Kind::HARMLESS.into(),
+                "none" => Vec::new(),
+                name => vec![name.parse()?],
+            };
+            for kind in group {
+                let every = match every {
+                    None => KINDS[kind as usize].2,
+                    Some(every) => every
+                        .parse()
+                        .ok()
+                        .filter(|&every| every > 0)
+                        .ok_or_else(|| format!("{every:?} is no number of opportunities"))?,
+                };
+                kinds.insert(kind, every);
+            }
+        }
+        Ok(Kinds(kinds))
+    }
+}
+
 /// Which faults a run may have.
 #[derive(Clone, Debug)]
 pub enum Plan {
-    /// Those of these kinds that the seed selects.
-    Kinds(BTreeSet<Kind>),
+    /// Those that the seed selects.
+    Kinds(Kinds),
     /// These and no others.
     Exactly(BTreeSet<Fault>),
 }
@@ -114,6 +153,8 @@ pub struct Choices {
     met: [u64; KINDS.len()],
     /// Draws of numbers that are no fault.
     draws: u64,
+    /// Whether harmful faults are over.
+    is_calm: bool,
     used: Vec<Fault>,
 }
 
@@ -123,7 +164,7 @@ const DRAWS: u64 = 0x6472_6177;
 impl Choices {
     /// Starts the decisions of a seed.
     pub fn new(seed: u64, plan: Plan) -> Choices {
-        Choices { seed, plan, met: [0; KINDS.len()], draws: 0, used: Vec::new() }
+        Choices { seed, plan, met: [0; KINDS.len()], draws: 0, is_calm: false, used: Vec::new() }
     }
 
     /// Meets an opportunity. If it is used, returns a number from which the fault takes its details.
@@ -132,14 +173,19 @@ impl Choices {
         self.met[kind as usize] += 1;
         let drawn = mixed(self.seed, kind as u64 + 1, number);
         let fault = Fault { kind, number };
-        let is_used = match &self.plan {
-            Plan::Kinds(kinds) => kinds.contains(&kind) && drawn.is_multiple_of(KINDS[kind as usize].2),
+        let is_used = !(self.is_calm && kind.is_harmful()) && match &self.plan {
+            Plan::Kinds(Kinds(kinds)) => kinds.get(&kind).is_some_and(|&every| drawn.is_multiple_of(every)),
             Plan::Exactly(faults) => faults.contains(&fault),
         };
         is_used.then(|| {
             self.used.push(fault);
             mixed(self.seed, drawn, number)
         })
+    }
+
+    /// Ends the harmful faults: from now on opportunities for them are met and not used.
+    pub fn calm_down(&mut self) {
+        self.is_calm = true;
     }
 
     /// Draws a number below `end`, which is not 0.
@@ -191,19 +237,31 @@ mod tests {
     fn a_fault_is_used_about_as_often_as_it_says() {
         for (kind, _, every) in KINDS {
             let count = 200 * every as usize;
-            let used = used(Plan::Kinds(Kind::all().collect()), kind, count).len();
+            let used = used(Plan::Kinds("all".parse().expect("a group")), kind, count).len();
             assert!((100..300).contains(&used), "{}: {used}", kind.name());
         }
     }
 
     #[test]
     fn the_faults_of_a_run_given_one_by_one_are_the_same() {
-        let chosen = used(Plan::Kinds([Kind::Preempt].into()), Kind::Preempt, 1000);
+        let chosen = used(Plan::Kinds("preempt".parse().expect("a kind")), Kind::Preempt, 1000);
         assert!(!chosen.is_empty());
         let mut fewer: BTreeSet<Fault> = chosen.iter().copied().collect();
         assert_eq!(used(Plan::Exactly(fewer.clone()), Kind::Preempt, 1000), chosen);
         fewer.pop_first();
         assert_eq!(used(Plan::Exactly(fewer), Kind::Preempt, 1000), chosen[1..]);
+    }
+
+    #[test]
+    fn kinds_may_be_as_frequent_as_asked() {
+        let kinds = |text: &str| text.parse::<Kinds>();
+        assert_eq!(kinds("none"), Ok(Kinds::default()));
+        assert_eq!(kinds("all").map(|Kinds(all)| all.len()), Ok(KINDS.len()));
+        let expected = [(Kind::Cut, 9), (Kind::Kill, KINDS[Kind::Kill as usize].2)].into();
+        assert_eq!(kinds("cut/9,kill"), Ok(Kinds(expected)));
+        for bad in ["rain", "cut/0", "cut/x", "rain/3"] {
+            assert!(kinds(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

@@ -26,6 +26,6 @@ mod state;
 mod stepping;
 mod trace;
 
-pub use choices::{Fault, Kind, Plan};
+pub use choices::{Fault, Kind, Kinds, Plan};
 pub use machine::{Configuration, DiskSpecification, MAX_PROCESSORS, Simulated};
 pub use report::{End, Report};

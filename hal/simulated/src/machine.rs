@@ -38,8 +38,8 @@ const IMAGES: Arena = Arena { base: 0x1000_0000_0000, bytes: 1 << 30 };
 const STACKS: Arena = Arena { base: 0x1100_0000_0000, bytes: 4_096 * STACK_SLOT_BYTES };
 const MEMORY_BASE: usize = 0x1200_0000_0000;
 
-/// Maximum instructions until an interrupt.
-const MAX_STEPS: u64 = 200;
+/// Binary logarithm of the maximum instructions until an interrupt. Each costs the host microseconds.
+const MAX_STEPS_LOG2: u64 = 9;
 /// Turns of spin loops after which nobody is expected to release the lock.
 const MAX_SPINS: u64 = 1_000_000;
 
@@ -71,6 +71,8 @@ pub struct Configuration {
     pub input: Vec<u8>,
     /// Programs that are not ended by faults.
     pub spared: BTreeSet<String>,
+    /// Virtual time after which there are only faults that nobody notices, in nanoseconds.
+    pub calm_after_ns: u64,
     /// Maximum virtual time of the run, in nanoseconds.
     pub limit_ns: u64,
     /// Where the report goes.
@@ -110,8 +112,8 @@ impl Simulated {
     /// # Errors
     /// The processors are too many, or the host refuses the address space.
     pub fn start(configuration: Configuration) -> Result<&'static Simulated, StartError> {
-        let Configuration { seed, plan, processors, memory_bytes, disks, input, spared, limit_ns, report, trace } =
-            configuration;
+        let Configuration { seed, plan, processors, memory_bytes, disks, input, spared, .. } = configuration;
+        let Configuration { calm_after_ns, limit_ns, report, trace, .. } = configuration;
         if !(1..=MAX_PROCESSORS).contains(&processors) {
             return Err(StartError::Processors { asked: processors, most: MAX_PROCESSORS });
         }
@@ -135,6 +137,7 @@ impl Simulated {
             spins: 0,
             random_words: 0,
             seed,
+            calm_after_ns,
         };
         let machine = Box::leak(Box::new(Simulated {
             images: Images::new(IMAGES),
@@ -280,6 +283,12 @@ impl Simulated {
         }
         self.finish(End::Cut, 0)
     }
+}
+
+/// Returns the number of instructions until an interrupt: small ones are as likely as large ones.
+fn steps_of(drawn: u64) -> u32 {
+    let range = 1 << (drawn % (MAX_STEPS_LOG2 + 1));
+    1 + ((drawn >> 8) % range) as u32
 }
 
 /// Writes to standard error; without one, nowhere.
@@ -467,7 +476,7 @@ impl Machine for Simulated {
         drop(state);
         self.turn();
         if let Some(drawn) = steps {
-            stepping::begin((drawn % MAX_STEPS) as u32 + 1);
+            stepping::begin(steps_of(drawn));
         }
         if is_ended { AfterCall::End } else { AfterCall::Continue }
     }

@@ -47,6 +47,8 @@ pub(crate) struct State {
     /// Random bytes drawn, in words.
     pub(crate) random_words: u64,
     pub(crate) seed: u64,
+    /// When harmful faults end.
+    pub(crate) calm_after_ns: u64,
 }
 
 impl State {
@@ -71,6 +73,9 @@ impl State {
     /// Moves the time.
     pub(crate) fn move_to(&mut self, time_ns: u64) {
         self.clock.move_to(time_ns);
+        if self.clock.now_ns() >= self.calm_after_ns {
+            self.choices.calm_down();
+        }
         stepping::set_now(self.clock.now_ns());
     }
 
