@@ -162,7 +162,8 @@ impl Simulation<'_> {
             Some(WorkloadName::Kills) => {
                 let disks = vec![DiskContent::Bytes(ext2::Story::new(0).disk())];
                 let calm_after_s = Some(kills::CALM_AFTER_S);
-                let case = Case { commands: Some(kills::commands()), disks, calm_after_s, ..case };
+                let spared = case.spared.into_iter().chain([kills::SPARED.to_owned()]).collect();
+                let case = Case { commands: Some(kills::commands()), disks, calm_after_s, spared, ..case };
                 let calm = Case { faults: Faults::Kinds("none".into()), trace: None, ..case.clone() };
                 let without = machine::run(&self.ready, &calm)?;
                 let run = machine::run(&self.ready, &case)?;
@@ -183,12 +184,12 @@ impl Simulation<'_> {
         let seed = judged.seed;
         let mut faults = self.faults();
         let mut finding = judged.finding.clone().unwrap_or_default();
+        let wanted = without_numbers(&finding);
         if let (false, Ok(report)) = (self.arguments.no_shrink, &judged.run.report) {
             let fails = |some: &[String]| -> Outcome<bool> {
                 let again = self.judge(seed, &Faults::Exactly(some.to_vec()))?.finding;
-                let is_one = again.is_some();
-                finding = again.unwrap_or_else(|| std::mem::take(&mut finding));
-                Ok(is_one)
+                let same = again.filter(|again| without_numbers(again) == wanted);
+                Ok(same.inspect(|same| finding.clone_from(same)).is_some())
             };
             let smallest = shrink::smallest(&report.faults, fails)?;
             println!("seed {seed} fails with {} of its {} faults, too", smallest.len(), report.faults.len());
@@ -290,6 +291,11 @@ fn status_of_commands(report: &Report) -> Option<String> {
     let has_excuse = kinds_of(&report.faults).keys().any(|kind| HARMFUL.contains(kind));
     let is_wrong = report.end == End::Off && report.status != 0 && !has_excuse;
     is_wrong.then(|| format!("the commands ended with status {}", report.status))
+}
+
+/// Returns the text of a finding, by which two are the same.
+fn without_numbers(finding: &str) -> String {
+    finding.split(|character: char| character.is_ascii_digit()).collect()
 }
 
 /// Returns how two runs of one seed differ.
