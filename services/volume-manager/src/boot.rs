@@ -13,6 +13,7 @@ use stdio::report;
 
 use crate::Manager;
 use crate::claims::Claim;
+use crate::mounts::FirstFailure;
 use crate::{look, places};
 
 /// Folder that is searched for disks.
@@ -52,7 +53,7 @@ fn mount_found(manager: &Rc<Manager>, prefixes: &str) -> Vec<executor::Task<()>>
                 return;
             }
             let point = places::point_of(&disk);
-            let mounted = manager.mount(&disk, &point, MountAccess::WriteIfPossible).await;
+            let mounted = manager.mount(&disk, &point, MountAccess::WriteIfPossible, FirstFailure::StartsAgain).await;
             match mounted {
                 Ok(_) => {}
                 // Another kind of volume, none, or mounted by another manager.
@@ -107,7 +108,7 @@ async fn restore_mounts(manager: &Rc<Manager>, abandoned: Vec<Claim>) -> Vec<exe
                 report::error(format_args!("not mounted again: {}", error.explanation));
                 return;
             }
-            if let Err(error) = manager.mount_claimed(&disk, &point, access).await {
+            if let Err(error) = manager.mount_claimed(&disk, &point, access, FirstFailure::StartsAgain).await {
                 report::error(format_args!("{point}: not mounted again: {}", error.explanation));
             }
         })
