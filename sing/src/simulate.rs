@@ -228,14 +228,16 @@ impl Simulation<'_> {
             Err(why) => println!("seed {seed}  {processors} processors  {why}"),
         }
         if let Some(finding) = finding {
-            println!("seed {seed}  FAILED: {finding}");
+            let killed = run.report.as_ref().map_or(String::new(), |report| report.killed.join(", "));
+            let ended = if killed.is_empty() { killed } else { format!(" (ended by faults: {killed})") };
+            println!("seed {seed}  FAILED: {finding}{ended}");
         }
     }
 }
 
 /// Returns the line of a run.
 fn line(seed: u64, processors: u8, report: &Report, host_ms: u128) -> String {
-    let Report { hash, virtual_ns, calls, events, end, status, faults } = report;
+    let Report { hash, virtual_ns, calls, events, end, status, faults, .. } = report;
     let end = match end {
         End::Off => format!("off with status {status}"),
         other => format!("{other:?}").to_lowercase(),
@@ -254,7 +256,7 @@ fn json_line(judged: &Judged, processors: u8) -> serde_json::Value {
     let mut object = serde_json::json!({
         "seed": seed, "processors": processors, "host_ms": run.host.as_millis() as u64, "finding": finding,
     });
-    if let Ok(Report { hash, virtual_ns, calls, events, end, status, faults }) = &run.report {
+    if let Ok(Report { hash, virtual_ns, calls, events, end, status, faults, killed }) = &run.report {
         object["hash"] = hash.as_str().into();
         object["virtual_ns"] = (*virtual_ns).into();
         object["calls"] = (*calls).into();
@@ -262,6 +264,7 @@ fn json_line(judged: &Judged, processors: u8) -> serde_json::Value {
         object["end"] = format!("{end:?}").to_lowercase().into();
         object["status"] = (*status).into();
         object["faults"] = faults.as_slice().into();
+        object["killed"] = killed.as_slice().into();
     }
     object
 }
@@ -311,7 +314,7 @@ mod tests {
 
     fn report(end: End, status: u8, faults: &[&str]) -> Report {
         let faults = faults.iter().map(|&fault| fault.to_owned()).collect();
-        Report { hash: "0a".into(), virtual_ns: 1_500_000_000, calls: 2, events: 3, end, status, faults }
+        Report { hash: "0a".into(), virtual_ns: 1_500_000_000, calls: 2, events: 3, end, status, faults, killed: Vec::new() }
     }
 
     #[test]

@@ -137,6 +137,7 @@ impl Simulated {
             spins: 0,
             random_words: 0,
             seed,
+            killed: Vec::new(),
             calm_after_ns,
         };
         let machine = Box::leak(Box::new(Simulated {
@@ -472,6 +473,9 @@ impl Machine for Simulated {
         state.note(current, Entry::Call, &[call.process, call.function.into(), call.status, call.value]);
         state.perhaps_jump(current);
         let is_ended = !self.spared.contains(call.program) && state.fault(current, Kind::Kill).is_some();
+        if is_ended {
+            state.killed.push(format!("{} {}", call.program, call.process));
+        }
         let steps = if stepping::is_wanted() { None } else { state.fault(current, Kind::Step) };
         drop(state);
         self.turn();

@@ -56,12 +56,14 @@ pub struct Report {
     pub status: u8,
     /// The faults, in order.
     pub faults: Vec<Fault>,
+    /// The programs that faults ended, in order: name and process id.
+    pub killed: Vec<String>,
 }
 
 impl Report {
     /// Renders it as one line of JSON.
     pub fn json(&self) -> String {
-        let Report { hash, virtual_ns, calls, events, end, status, faults } = self;
+        let Report { hash, virtual_ns, calls, events, end, status, faults, killed } = self;
         let mut text = format!(
             "{{\"hash\":\"{hash:016x}\",\"virtual_ns\":{virtual_ns},\"calls\":{calls},\"events\":{events},\
              \"end\":\"{}\",\"status\":{status},\"faults\":[",
@@ -71,6 +73,12 @@ impl Report {
             let comma = if number == 0 { "" } else { "," };
             // Writing to a string does not fail.
             let _ = write!(text, "{comma}\"{fault}\"");
+        }
+        text += "],\"killed\":[";
+        for (number, program) in killed.iter().enumerate() {
+            let comma = if number == 0 { "" } else { "," };
+            // As above. Names of programs need no escapes.
+            let _ = write!(text, "{comma}\"{program}\"");
         }
         text + "]}\n"
     }
@@ -93,9 +101,9 @@ mod tests {
     fn it_is_one_line_of_json() {
         let fault = Fault { kind: Kind::Cut, number: 3 };
         let faults = vec![fault, Fault { number: 4, ..fault }];
-        let report = Report { hash: 0xab, virtual_ns: 5, calls: 2, events: 9, end: End::Cut, status: 0, faults };
+        let report = Report { hash: 0xab, virtual_ns: 5, calls: 2, events: 9, end: End::Cut, status: 0, faults, killed: vec!["a 7".into()] };
         let expected = "{\"hash\":\"00000000000000ab\",\"virtual_ns\":5,\"calls\":2,\"events\":9,\"end\":\"cut\",\
-                        \"status\":0,\"faults\":[\"cut:3\",\"cut:4\"]}\n";
+                        \"status\":0,\"faults\":[\"cut:3\",\"cut:4\"],\"killed\":[\"a 7\"]}\n";
         assert_eq!(report.json(), expected);
     }
 }

@@ -47,6 +47,8 @@ pub(crate) struct State {
     /// Random bytes drawn, in words.
     pub(crate) random_words: u64,
     pub(crate) seed: u64,
+    /// Programs that faults ended: name and process id.
+    pub(crate) killed: Vec<String>,
     /// When harmful faults end.
     pub(crate) calm_after_ns: u64,
 }
@@ -119,6 +121,7 @@ impl State {
             end,
             status,
             faults: self.choices.used().to_vec(),
+            killed: self.killed.clone(),
         }
     }
 }

@@ -289,7 +289,7 @@ mod tests {
 
     fn report(end: End) -> Report {
         let (hash, faults) = (String::new(), Vec::new());
-        Report { hash, virtual_ns: 0, calls: 0, events: 0, end, status: 0, faults }
+        Report { hash, virtual_ns: 0, calls: 0, events: 0, end, status: 0, faults, killed: Vec::new() }
     }
 
     #[test]

@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn a_service_that_is_not_back_and_a_leak_are_found() {
         let (hash, faults) = (String::new(), Vec::new());
-        let report = Report { hash, virtual_ns: 0, calls: 0, events: 0, end: End::Off, status: 0, faults };
+        let report = Report { hash, virtual_ns: 0, calls: 0, events: 0, end: End::Off, status: 0, faults, killed: Vec::new() };
         let judged = |state, threads| judge(&report, &console(state, threads), &console("running", 3));
         assert_eq!(judged("running", 3), Ok(()));
         assert!(judged("stopped", 3).is_err_and(|what| what.contains("the service a is stopped")));

@@ -100,6 +100,8 @@ pub struct Report {
     pub status: u8,
     /// The faults, in order.
     pub faults: Vec<String>,
+    /// The programs that faults ended: name and process id.
+    pub killed: Vec<String>,
 }
 
 /// What came of a run.
