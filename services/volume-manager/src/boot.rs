@@ -1,4 +1,5 @@
-//! Mounts at start: at boot, each disk with a volume of the manager's kind; after a restart, the previous mounts.
+//! Mounts at start: at boot, each disk with a volume of the manager's kind; after a restart, the previous mounts, and if
+//! the previous process ended before it was done with those of the boot, the disks that it has not claimed.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -30,10 +31,16 @@ pub(crate) async fn mount_all(manager: &Rc<Manager>, prefixes: &str) {
             Vec::new()
         }
     };
-    let again = manager.claims.was_here_before();
-    let mounts = if again { restore_mounts(manager, abandoned).await } else { mount_found(manager, prefixes) };
+    let is_boot = !manager.claims.is_boot_done();
+    let mut mounts = if abandoned.is_empty() && is_boot { Vec::new() } else { restore_mounts(manager, abandoned).await };
+    if is_boot {
+        mounts.extend(mount_found(manager, prefixes));
+    }
     for mount in mounts {
         mount.await;
+    }
+    if is_boot {
+        manager.claims.mark_boot_done();
     }
 }
 
