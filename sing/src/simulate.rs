@@ -152,7 +152,8 @@ impl Simulation<'_> {
             }
             Some(WorkloadName::Ext2) => {
                 let story = ext2::Story::new(seed);
-                let case = Case { commands: Some(story.commands()), disks: vec![DiskContent::Bytes(story.disk())], ..case };
+                let case =
+                    Case { commands: Some(story.commands()), disks: vec![DiskContent::Bytes(story.disk())], ..case };
                 let mut run = machine::run(&self.ready, &case)?;
                 let disk = run.disks.pop().unwrap_or_default();
                 let judge = |report: &Report| story.judge(report, &run.text, disk).err();
@@ -314,13 +315,23 @@ mod tests {
 
     fn report(end: End, status: u8, faults: &[&str]) -> Report {
         let faults = faults.iter().map(|&fault| fault.to_owned()).collect();
-        Report { hash: "0a".into(), virtual_ns: 1_500_000_000, calls: 2, events: 3, end, status, faults, killed: Vec::new() }
+        Report {
+            hash: "0a".into(),
+            virtual_ns: 1_500_000_000,
+            calls: 2,
+            events: 3,
+            end,
+            status,
+            faults,
+            killed: Vec::new(),
+        }
     }
 
     #[test]
     fn a_line_counts_the_faults_by_kind() {
         let report = report(End::Off, 0, &["kill:3", "delay:1", "kill:9"]);
-        let expected = "seed 7  0a  2 processors  1.500 s in 70 ms  2 calls  3 events  off with status 0  1 delay, 2 kill";
+        let expected =
+            "seed 7  0a  2 processors  1.500 s in 70 ms  2 calls  3 events  off with status 0  1 delay, 2 kill";
         assert_eq!(line(7, 2, &report, 70), expected);
     }
 

@@ -62,5 +62,6 @@ fn read(what: &str, path: &Path) -> Result<Vec<u8>, String> {
 }
 
 fn create(path: &Path) -> Result<File, String> {
-    File::create(path).map_err(|error| format!("trace {}: it cannot be written ({error}); check the path", path.display()))
+    File::create(path)
+        .map_err(|error| format!("trace {}: it cannot be written ({error}); check the path", path.display()))
 }

@@ -173,10 +173,11 @@ impl Choices {
         self.met[kind as usize] += 1;
         let drawn = mixed(self.seed, kind as u64 + 1, number);
         let fault = Fault { kind, number };
-        let is_used = !(self.is_calm && kind.is_harmful()) && match &self.plan {
-            Plan::Kinds(Kinds(kinds)) => kinds.get(&kind).is_some_and(|&every| drawn.is_multiple_of(every)),
-            Plan::Exactly(faults) => faults.contains(&fault),
-        };
+        let is_used = !(self.is_calm && kind.is_harmful())
+            && match &self.plan {
+                Plan::Kinds(Kinds(kinds)) => kinds.get(&kind).is_some_and(|&every| drawn.is_multiple_of(every)),
+                Plan::Exactly(faults) => faults.contains(&fault),
+            };
         is_used.then(|| {
             self.used.push(fault);
             mixed(self.seed, drawn, number)

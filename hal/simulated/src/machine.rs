@@ -120,10 +120,9 @@ impl Simulated {
         let memory = Arena { base: MEMORY_BASE, bytes: memory_bytes };
         let reservation = Reservation::at(Layout { images: IMAGES, stacks: STACKS, memory, memory_is_clear: true })?;
         record_host_text();
-        let drives = disks.into_iter().map(|disk| Drive {
-            disk: Disk::new(disk.content, disk.read_only),
-            left_at: disk.left_at,
-        });
+        let drives = disks
+            .into_iter()
+            .map(|disk| Drive { disk: Disk::new(disk.content, disk.read_only), left_at: disk.left_at });
         let state = State {
             clock: Clock::new(),
             processors: Processors::new(processors),
@@ -237,7 +236,8 @@ impl Simulated {
         }
         let mut state = self.state();
         let can_switch = !state.processors.others(current, now).is_empty();
-        let next = can_switch.then(|| state.fault(current, Kind::Switch)).flatten().and_then(|_| state.another(current));
+        let next =
+            can_switch.then(|| state.fault(current, Kind::Switch)).flatten().and_then(|_| state.another(current));
         drop(state);
         if let Some(next) = next {
             self.switch_to(next);
@@ -432,7 +432,9 @@ impl Machine for Simulated {
         ];
         let devices: Vec<Device> = first.into_iter().chain(disks).collect();
         let is_disk = |number: usize| matches!(Target::of(number), Target::Disk(_));
-        debug_assert!(devices.iter().enumerate().all(|(number, device)| device.name.starts_with("disk") == is_disk(number)));
+        debug_assert!(
+            devices.iter().enumerate().all(|(number, device)| device.name.starts_with("disk") == is_disk(number))
+        );
         devices
     }
 

@@ -84,8 +84,7 @@ impl Processors {
     /// Whether a processor is not idle, or has a reason not to be.
     pub(crate) fn can_run(&self, number: usize, now_ns: u64) -> bool {
         let processor = &self.all[number];
-        processor.woken
-            || processor.idle_until_ns.is_none_or(|deadline| deadline <= now_ns || processor.interrupted)
+        processor.woken || processor.idle_until_ns.is_none_or(|deadline| deadline <= now_ns || processor.interrupted)
     }
 
     /// Returns the processors that can run, but this one.

@@ -101,7 +101,16 @@ mod tests {
     fn it_is_one_line_of_json() {
         let fault = Fault { kind: Kind::Cut, number: 3 };
         let faults = vec![fault, Fault { number: 4, ..fault }];
-        let report = Report { hash: 0xab, virtual_ns: 5, calls: 2, events: 9, end: End::Cut, status: 0, faults, killed: vec!["a 7".into()] };
+        let report = Report {
+            hash: 0xab,
+            virtual_ns: 5,
+            calls: 2,
+            events: 9,
+            end: End::Cut,
+            status: 0,
+            faults,
+            killed: vec!["a 7".into()],
+        };
         let expected = "{\"hash\":\"00000000000000ab\",\"virtual_ns\":5,\"calls\":2,\"events\":9,\"end\":\"cut\",\
                         \"status\":0,\"faults\":[\"cut:3\",\"cut:4\"],\"killed\":[\"a 7\"]}\n";
         assert_eq!(report.json(), expected);

@@ -86,13 +86,12 @@ impl State {
         let is_read = pending.operation == DeviceOperation::Read;
         let is_flush = pending.operation == DeviceOperation::Flush;
         let read_only = drive.disk.read_only();
-        if !is_flush && !drive.disk.holds(pending.offset, pending.memory.bytes()) || read_only && !is_read && !is_flush {
+        if !is_flush && !drive.disk.holds(pending.offset, pending.memory.bytes()) || read_only && !is_read && !is_flush
+        {
             return REFUSED;
         }
         pending.covers = drive.disk.written();
-        if !read_only
-            && let Some(chance) = self.fault(processor, Kind::Cut)
-        {
+        if !read_only && let Some(chance) = self.fault(processor, Kind::Cut) {
             return Outcome::PowerCut(chance);
         }
         pending.fails = match pending.operation {

@@ -32,7 +32,8 @@ pub(crate) async fn mount_all(manager: &Rc<Manager>, prefixes: &str) {
         }
     };
     let is_boot = !manager.claims.is_boot_done();
-    let mut mounts = if abandoned.is_empty() && is_boot { Vec::new() } else { restore_mounts(manager, abandoned).await };
+    let mut mounts =
+        if abandoned.is_empty() && is_boot { Vec::new() } else { restore_mounts(manager, abandoned).await };
     if is_boot {
         mounts.extend(mount_found(manager, prefixes));
     }

@@ -84,7 +84,8 @@ impl Story {
 
     fn judge_cut(&self, console: &str, found: &Files) -> Result<(), String> {
         let is_acknowledged = |number: usize| console.lines().any(|line| line == acknowledgement(number));
-        let synced = |(index, step): (usize, &Step)| step.sync.filter(|&number| is_acknowledged(number)).map(|_| index + 1);
+        let synced =
+            |(index, step): (usize, &Step)| step.sync.filter(|&number| is_acknowledged(number)).map(|_| index + 1);
         let first = self.steps.iter().enumerate().filter_map(synced).next_back().unwrap_or(0);
         let none = BTreeSet::new();
         let in_progress = |index: usize| self.steps.get(index).map_or(&none, |step| &step.changes);
@@ -243,7 +244,8 @@ fn files_on(disk: Vec<u8>) -> Result<Files, String> {
     if summary.outcome == Checked::Faulty {
         return Err(format!("the check finds faults that it may not repair: {}", findings.join("; ")));
     }
-    let volume = complete(Volume::mount(disk, MountOptions::default())).map_err(|error| format!("no mount: {error}"))?;
+    let volume =
+        complete(Volume::mount(disk, MountOptions::default())).map_err(|error| format!("no mount: {error}"))?;
     let mut files = Files::new();
     let mut folders = vec![(ROOT_INODE, String::new())];
     while let Some((folder, path)) = folders.pop() {
@@ -304,7 +306,9 @@ mod tests {
             let Some(sync) = story.steps.iter().position(|step| step.sync.is_some()) else { return false };
             let changed = |steps: &[Step]| steps.iter().flat_map(|step| step.changes.clone()).collect::<BTreeSet<_>>();
             let (before, after) = (changed(&story.steps[..sync]), changed(&story.steps[sync..]));
-            story.files[sync] != story.files[0] && story.files[COMMANDS] != story.files[sync] && before.is_disjoint(&after)
+            story.files[sync] != story.files[0]
+                && story.files[COMMANDS] != story.files[sync]
+                && before.is_disjoint(&after)
         });
         let story = story.expect("a story with a sync in the middle");
         let sync = story.steps.iter().find_map(|step| step.sync).expect("a sync");

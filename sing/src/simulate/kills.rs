@@ -31,7 +31,9 @@ const CALM: &str = "calm now";
 pub fn commands() -> String {
     let busy = "write /fs/disk0/kills one two three; cat /fs/disk0/kills | wc; ls /fs/disk0; cp /fs/disk0/large /fs/disk0/copy; \
                 random 8; sync; sleep 2";
-    let calm = format!("sleep 40; echo {CALM}; write /fs/disk0/last it works; cat /fs/disk0/last; knock; services --json; sysinfo --json");
+    let calm = format!(
+        "sleep 40; echo {CALM}; write /fs/disk0/last it works; cat /fs/disk0/last; knock; services --json; sysinfo --json"
+    );
     let rounds = std::iter::repeat_n(busy, 7);
     rounds.chain([calm.as_str()]).collect::<Vec<_>>().join("; ")
 }
@@ -96,13 +98,17 @@ mod tests {
 
     fn console(state: &str, threads: u64) -> String {
         let counters = COUNTERS.map(|(name, _)| format!("\"{name}\": {}", if name == "threads" { threads } else { 5 }));
-        format!("x\n{CALM}\nit works\n[\n{{\"name\": \"a\", \"state\": \"{state}\"}}\n]\n{{\n{}\n}}\n", counters.join(","))
+        format!(
+            "x\n{CALM}\nit works\n[\n{{\"name\": \"a\", \"state\": \"{state}\"}}\n]\n{{\n{}\n}}\n",
+            counters.join(",")
+        )
     }
 
     #[test]
     fn a_service_that_is_not_back_and_a_leak_are_found() {
         let (hash, faults) = (String::new(), Vec::new());
-        let report = Report { hash, virtual_ns: 0, calls: 0, events: 0, end: End::Off, status: 0, faults, killed: Vec::new() };
+        let report =
+            Report { hash, virtual_ns: 0, calls: 0, events: 0, end: End::Off, status: 0, faults, killed: Vec::new() };
         let judged = |state, threads| judge(&report, &console(state, threads), &console("running", 3));
         assert_eq!(judged("running", 3), Ok(()));
         assert!(judged("stopped", 3).is_err_and(|what| what.contains("the service a is stopped")));

@@ -12,8 +12,8 @@ use core::task::Poll;
 
 use super::disk::{Act, RecordingDisk, fsck};
 use super::open;
-use crate::error::Error;
 use crate::check::{CheckOptions, Mode, Outcome};
+use crate::error::Error;
 use crate::format::{read_u16, read_u32, superblock, write_u32};
 use crate::make::{Attributes, File, Folder, ImageOptions, Node, make_image};
 use crate::source::complete;
