@@ -187,7 +187,8 @@ impl Processors {
 impl Processor {
     fn run(&self, number: usize, base: usize, main: extern "C" fn(usize)) {
         let _signal_stack = SignalStack::install();
-        set_base(base);
+        // SAFETY: the kernel's base of this processor, which this thread is.
+        unsafe { set_base(base) };
         IS_PROCESSOR.set(true);
         CURRENT_WORD.set(&self.word);
         // SAFETY: gettid touches no memory.
@@ -227,8 +228,11 @@ fn sleep_on(word: &AtomicU32, deadline: Option<&libc::timespec>) -> Sleep {
     if timed_out { Sleep::DeadlineCame } else { Sleep::GoOn }
 }
 
-/// Sets the per-processor base register of the calling host thread, which is a processor's alone.
-pub fn set_base(base: usize) {
+/// Sets the per-processor base register of the calling host thread.
+///
+/// # Safety
+/// The base is one that the kernel has given the machine, of the processor that the thread is from then on.
+pub unsafe fn set_base(base: usize) {
     // SAFETY: the host's own code does not use GS on x86-64; the kernel chooses the base.
     let answer = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_GS, base) };
     assert!(answer == 0, "the host refused the per-processor base {base:#x}: {}", io::Error::last_os_error());

@@ -42,26 +42,32 @@ pub(crate) const SYSCALL_BYTES: usize = 2;
 pub(crate) const TRAP_PROTECTION: i64 = 13;
 
 /// A signal handler, with the information and the context that the host passes.
-pub type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+pub type Handler = unsafe extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
 /// Installs the handlers, for the whole process. Safe to call again.
 pub(crate) fn install() {
     for signal in [TIMER, INTERRUPT] {
-        install_one(signal, on_tick);
+        // SAFETY: it touches atomics and the interrupted context, which it leaves as it is or redirects to a trampoline.
+        unsafe { install_one(signal, on_tick) };
     }
     install_faults();
-    install_one(libc::SIGSYS, on_refused_call);
+    // SAFETY: as above.
+    unsafe { install_one(libc::SIGSYS, on_refused_call) };
 }
 
 /// Installs the handlers of faults alone.
 pub(crate) fn install_faults() {
     for signal in FAULTS {
-        install_one(signal, on_fault);
+        // SAFETY: as for the others in `install`; it may also end the process.
+        unsafe { install_one(signal, on_fault) };
     }
 }
 
 /// Installs a handler, on the signal stack and with the interrupts of processors blocked.
-pub fn install_one(signal: libc::c_int, handler: Handler) {
+///
+/// # Safety
+/// The handler is async-signal-safe, and returns to whatever it interrupts with valid registers.
+pub unsafe fn install_one(signal: libc::c_int, handler: Handler) {
     // SAFETY: all-zero bytes are a valid sigaction: default handler, empty mask, no flags.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handler as usize;
@@ -114,7 +120,10 @@ extern "C" fn on_tick(signal: libc::c_int, _information: *mut libc::siginfo_t, c
 }
 
 /// Redirects the thread whose registers these are, interrupted in a SIP's code, as the timer does.
-pub fn interrupt_sip_at(entries: &KernelEntries, registers: &mut [libc::greg_t; 23]) {
+///
+/// # Safety
+/// The registers are those of the thread that runs on the calling processor, and nothing below its red zone is in use.
+pub unsafe fn interrupt_sip_at(entries: &KernelEntries, registers: &mut [libc::greg_t; 23]) {
     interrupt_sip(entries, &mut Struck { registers });
 }
 
@@ -161,7 +170,10 @@ fn interrupt_sip(entries: &KernelEntries, struck: &mut Struck<'_>) {
 }
 
 /// Handles a fault: one in a SIP's code ends it, any other the process.
-pub extern "C" fn on_fault(signal: libc::c_int, information: *mut libc::siginfo_t, context: *mut libc::c_void) {
+///
+/// # Safety
+/// Called by the host, or by a handler with what the host has passed to it.
+pub unsafe extern "C" fn on_fault(signal: libc::c_int, information: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the host passes a ucontext that lives, with no other reference to it, until the handler returns.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
     // SAFETY: the host passes a siginfo that lives until the handler returns, and `si_addr` is its

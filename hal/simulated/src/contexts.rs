@@ -50,7 +50,8 @@ impl Contexts {
     /// Starts the first processor, on its own stack. Returns only if its `main` does not belong to a kernel.
     pub(crate) fn start(&self) {
         let Some(first) = self.all.first() else { return };
-        hal_hosted::shared::set_base(first.base);
+        // SAFETY: the kernel's base of the first processor, which is the current one.
+        unsafe { hal_hosted::shared::set_base(first.base) };
         // SAFETY: `saved` was made by `prepare_stack` and is used once.
         unsafe { swap(&self.outside, first.saved.load(Ordering::Relaxed)) };
     }
@@ -65,7 +66,8 @@ impl Contexts {
         from.depth.store(stepping::depth(), Ordering::Relaxed);
         stepping::set_depth(to.depth.load(Ordering::Relaxed));
         self.current.store(next, Ordering::Relaxed);
-        hal_hosted::shared::set_base(to.base);
+        // SAFETY: the kernel's base of the processor that goes on.
+        unsafe { hal_hosted::shared::set_base(to.base) };
         // SAFETY: `to` is not the current context, so its stack pointer was saved here, or made by `prepare_stack`; one host
         // thread runs them all, so nobody else continues it.
         unsafe { swap(&from.saved, to.saved.load(Ordering::Relaxed)) };

@@ -53,8 +53,11 @@ pub(crate) fn start(entries: KernelEntries) {
     IS_MACHINE.set(true);
     ENTRIES.get_or_init(|| entries);
     OWN_TEXT.get_or_init(own_text);
-    install_one(libc::SIGTRAP, on_trap as Handler);
-    install_one(libc::SIGSEGV, on_segment as Handler);
+    for (signal, handler) in [(libc::SIGTRAP, on_trap as Handler), (libc::SIGSEGV, on_segment as Handler)] {
+        // SAFETY: both touch atomics and the interrupted context alone, which they leave as it is, move over one instruction,
+        // or redirect to a trampoline; what is not theirs they pass on.
+        unsafe { install_one(signal, handler) };
+    }
     // SAFETY: PR_SET_TSC takes an integer and touches no memory.
     let answer = unsafe { libc::prctl(libc::PR_SET_TSC, libc::PR_TSC_SIGSEGV) };
     assert!(answer == 0, "the host does not trap the cycle counter: {}", std::io::Error::last_os_error());
@@ -144,7 +147,8 @@ extern "C" fn on_trap(signal: libc::c_int, information: *mut libc::siginfo_t, co
     // SAFETY: the host passes a siginfo that lives until the handler returns.
     let code = unsafe { (*information).si_code };
     let (Some(entries), true) = (ENTRIES.get(), IS_MACHINE.get() && code == TRAP_TRACE) else {
-        return on_fault(signal, information, context);
+        // SAFETY: all three are what the host has passed.
+        return unsafe { on_fault(signal, information, context) };
     };
     // SAFETY: the host passes a ucontext that lives, with no other reference to it, until the handler returns.
     let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
@@ -173,7 +177,8 @@ extern "C" fn on_trap(signal: libc::c_int, information: *mut libc::siginfo_t, co
     IN_PROGRAM.store(in_program, Ordering::Relaxed);
     AT.store((if in_program { instruction } else { instruction - own.0 }) as u64, Ordering::Relaxed);
     if in_program {
-        interrupt_sip_at(entries, registers);
+        // SAFETY: the registers are those of the program's code that the trap interrupted on this processor.
+        unsafe { interrupt_sip_at(entries, registers) };
     }
 }
 
@@ -193,7 +198,8 @@ extern "C" fn on_segment(signal: libc::c_int, information: *mut libc::siginfo_t,
         registers[libc::REG_RIP as usize] += bytes as i64;
         return;
     }
-    on_fault(signal, information, context);
+    // SAFETY: all three are what the host has passed.
+    unsafe { on_fault(signal, information, context) };
     // SAFETY: as above; the handler called has ended its use of them.
     let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
     if registers[libc::REG_EFL as usize] as u64 & TRAP == 0 {
