@@ -35,7 +35,7 @@ pub const MAX_PROCESSORS: usize = 8;
 
 /// Arenas: where nothing is mapped in a process of Linux unless asked for.
 const IMAGES: Arena = Arena { base: 0x1000_0000_0000, bytes: 1 << 30 };
-const STACKS: Arena = Arena { base: 0x1100_0000_0000, bytes: 4_096 * STACK_SLOT_BYTES };
+const STACKS: Arena = Arena { base: 0x1100_0000_0000, bytes: 16_384 * STACK_SLOT_BYTES };
 const MEMORY_BASE: usize = 0x1200_0000_0000;
 
 /// Binary logarithm of the maximum instructions until an interrupt. Each costs the host microseconds.
