@@ -20,17 +20,19 @@ pub fn start() {
     preempt::start(preempt::Hooks { service: service_at_preemption_point, yield_now: sched::yield_now });
 }
 
-/// Does pending work of this processor at the end of an ABI call, of which a machine that observes calls is told first.
+/// Does pending work of this processor at the end of an ABI call, of which a machine that observes calls is told first;
+/// returns the call's answer.
 #[cold]
 #[inline(never)]
-pub fn service_after_call(function: u32, answer: &AbiReturn) {
+pub fn service_after_call(function: u32, answer: AbiReturn) -> AbiReturn {
     if arch::cpu_pending() & PENDING_OBSERVER != 0 {
         report_call(function, answer);
     }
     service_pending();
+    answer
 }
 
-fn report_call(function: u32, answer: &AbiReturn) {
+fn report_call(function: u32, answer: AbiReturn) {
     let Some(process) = cpu::current().owner() else { return };
     let Some(program) = process.program.get() else { return };
     let id = process.id.load(Ordering::Relaxed);
