@@ -84,6 +84,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("lib/web-message", &[]),
     ("hal/api", &["abi"]),
     ("hal/hosted", &["hal/api", "abi", "lib/nine-p", "lib/host-service"]),
+    ("hal/simulated", &["hal/api", "hal/hosted", "abi"]),
     ("hal/*", &["hal/api", "abi"]),
     ("kernel", &["hal/api", "abi", "lib/manifest-model", "lib/package", "lib/package-check"]),
     ("boot/*", &["kernel", "hal/*", "abi", "lib/boot-image", "lib/memory-functions"]),
