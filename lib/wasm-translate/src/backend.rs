@@ -37,8 +37,10 @@ impl Symbol {
 
 /// Settings of the code generator. Code that a verifier reads has to be plain: no spectre guards, which it would have to
 /// see through, and no unwind tables, since nothing unwinds.
-const SETTINGS: [(&str, &str); 10] = [
+const SETTINGS: [(&str, &str); 11] = [
     ("opt_level", "speed"),
+    // Without frame pointers, Cranelift 0.135 panics at a tail call.
+    ("preserve_frame_pointers", "true"),
     ("is_pic", "false"),
     ("enable_verifier", "false"),
     ("unwind_info", "false"),
