@@ -58,7 +58,7 @@ pub mod terminal;
 pub mod test;
 pub mod test_output;
 pub mod tool;
-mod wasm;
+pub mod wasm;
 pub mod workspace;
 mod xtask;
 

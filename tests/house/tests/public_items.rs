@@ -8,9 +8,10 @@ use house::{Workspace, expect_none};
 const LIST: &str = "docs/soundness/public-items.txt";
 
 /// Source folders of the sections of the list.
-const SOURCES: [(&str, &str); 6] = [
+const SOURCES: [(&str, &str); 7] = [
     ("sip", "sip/src"),
     ("sip-virtio", "sip/virtio/src"),
+    ("sip-wasm", "sip/wasm/src"),
     ("sip-macros", "sip/macros/src"),
     ("memory-functions", "lib/memory-functions/src"),
     ("layout", "lib/layout/src"),

@@ -7,7 +7,8 @@ const LONGEST_FILE: usize = 700;
 
 /// Crates with unsafe code, in modules of their own: the trusted base, and benchmarks of Linux.
 fn may_be_unsafe(workspace: &Workspace, member: &Crate) -> bool {
-    let trusted = ["kernel", "sip", "sip/c", "sip/virtio", "benches/linux"].contains(&member.folder.as_str())
+    let trusted = ["kernel", "sip", "sip/c", "sip/virtio", "sip/wasm", "benches/linux"]
+        .contains(&member.folder.as_str())
         || ["hal/", "boot/"].iter().any(|folder| member.folder.starts_with(folder));
     trusted || declares_unsafe_tests(workspace, member)
 }
