@@ -166,6 +166,11 @@ fn describe_fault(thread: thread::ThreadRef, fault: &Fault) -> Epitaph {
         Some((name, offset)) => format!("{name}+{offset:#x}"),
         None => format!("address {:#x}, which is no code", fault.instruction),
     };
+    let told = installed::fault_at(fault.instruction);
+    let at = match told {
+        Some((function, _)) => format!("{at} in {function}"),
+        None => at,
+    };
     let in_slot = fault.address.wrapping_sub(slot) < STACK_RESERVE_BYTES;
     match fault.kind {
         FaultKind::Memory if in_slot && is_prologue(fault.instruction) => used_up_at_call(),
@@ -175,6 +180,9 @@ fn describe_fault(thread: thread::ThreadRef, fault: &Fault) -> Epitaph {
         }
         FaultKind::Memory => {
             Epitaph::new(EpitaphKind::Faulted, format!("accessed address {:#x} at {at}", fault.address))
+        }
+        FaultKind::Instruction | FaultKind::Arithmetic if let Some((_, trap)) = told => {
+            Epitaph::new(EpitaphKind::Faulted, format!("trap: {trap} at {at}"))
         }
         FaultKind::Instruction => Epitaph::new(EpitaphKind::Faulted, format!("executed a bad instruction at {at}")),
         FaultKind::Arithmetic => Epitaph::new(EpitaphKind::Faulted, format!("divided by zero at {at}")),

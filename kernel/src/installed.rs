@@ -174,6 +174,11 @@ pub fn locate(address: usize) -> Option<(String, usize)> {
     })
 }
 
+/// Returns what the image at an instruction address says of a fault there: the function, and the kind of the trap.
+pub fn fault_at(address: usize) -> Option<(&'static str, &'static str)> {
+    ever().find_map(|program| program.loaded.get()?.fault_at(address))
+}
+
 /// Every program ever installed, uninstalled ones included; the most recent first.
 pub fn ever() -> impl Iterator<Item = &'static Program> {
     TABLE.ever().rev()

@@ -14,7 +14,7 @@ use abi::limits::PAGE_BYTES;
 use hal_api::Segment;
 use manifest_model::{Digest, Manifest, PublicKey, Trust};
 use package::Package;
-use package_check::{Isolation, verify_in_steps};
+use package_check::{Faults, Isolation, verify_in_steps};
 
 use crate::contract::{self, Contract, RegisterError};
 use crate::lock::AtomicRef;
@@ -46,6 +46,10 @@ pub struct Program {
 pub struct Loaded {
     /// Address of the first instruction.
     pub entry: usize,
+    /// Address of its image.
+    pub base: usize,
+    /// What its image says of its faults.
+    pub faults: Faults<'static>,
     /// The segments of its image that its instances share: address, bytes, whether it is code.
     pub segments: Vec<(usize, usize, bool)>,
     /// Those of which each has a copy, as address and bytes.
@@ -64,6 +68,13 @@ impl Loaded {
     pub fn code_at(&self, address: usize) -> Option<usize> {
         let holds = |&&(start, bytes, is_code): &&(usize, usize, bool)| is_code && address.wrapping_sub(start) < bytes;
         self.segments.iter().find(holds).map(|&(start, ..)| start)
+    }
+
+    /// Returns what its image says of a fault at an address: the function, and the kind of the trap.
+    pub fn fault_at(&self, address: usize) -> Option<(&'static str, &'static str)> {
+        self.code_at(address)?;
+        let offset = address.wrapping_sub(self.base) as u64;
+        Some((self.faults.function(offset)?, self.faults.trap(offset).unwrap_or("memory fault")))
     }
 
     /// Looks up the contract of the program with this name tag.
@@ -169,7 +180,7 @@ impl Program {
         let data = relocated.iter().filter(|segment| segment.writable);
         let data = data.map(|segment| (segment.address as usize, segment.bytes.len())).collect();
         machine().boot_mark(&format!("{name} loaded"));
-        Ok(Loaded { entry: base + image.entry as usize, segments: shared, data, contracts })
+        Ok(Loaded { entry: base + image.entry as usize, base, faults: image.faults, segments: shared, data, contracts })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use lang::{Contract, SourceFile, SystemChannel, Unit};
+use lang::{Carrier, Contract, SourceFile, SystemChannel, Unit};
 
 test_needs::needs!(Spin);
 
@@ -69,16 +69,134 @@ fn layers_do_not_deadlock_and_circles_do() {
     let unit = unit();
     let service = contract(&unit, "Service");
     let layers = [
-        SystemChannel { importer: "shell", exporter: "file-system", contract: service },
-        SystemChannel { importer: "file-system", exporter: "disk", contract: service },
-        SystemChannel { importer: "file-system", exporter: "shell", contract: contract(&unit, "Events") },
+        SystemChannel {
+            importer: "shell",
+            exporter: "file-system",
+            automaton: &service.automaton,
+            state: 0,
+            given_over: None,
+        },
+        SystemChannel {
+            importer: "file-system",
+            exporter: "disk",
+            automaton: &service.automaton,
+            state: 0,
+            given_over: None,
+        },
+        SystemChannel {
+            importer: "file-system",
+            exporter: "shell",
+            automaton: &contract(&unit, "Events").automaton,
+            state: 0,
+            given_over: None,
+        },
     ];
     let result = verify("layers", &lang::emit_promela_system(&layers));
     assert!(result.contains("errors: 0"), "{result}");
     let circle = [
-        SystemChannel { importer: "shell", exporter: "file-system", contract: service },
-        SystemChannel { importer: "file-system", exporter: "shell", contract: service },
+        SystemChannel {
+            importer: "shell",
+            exporter: "file-system",
+            automaton: &service.automaton,
+            state: 0,
+            given_over: None,
+        },
+        SystemChannel {
+            importer: "file-system",
+            exporter: "shell",
+            automaton: &service.automaton,
+            state: 0,
+            given_over: None,
+        },
     ];
     let result = verify("circle", &lang::emit_promela_system(&circle));
-    assert!(result.contains("invalid end state"), "{result}");
+    assert!(result.contains("invalid end state (at depth"), "{result}");
+}
+
+/// A worker is given a job, and asks back while it does it.
+const JOBS: &str = "
+contract Ask {
+  in message Question(); out message Answer();
+  state READY: one { Question? -> Answer! -> READY; }
+}
+contract Job {
+  in message Start(Ask.Imp:READY back); out message Finished(Ask.Imp:READY back);
+  in message Prepare(); out message Prepared();
+  state READY: one { Prepare? -> Prepared! -> READY; Start? -> RUNNING; }
+  state RUNNING: one { Finished! -> READY; }
+}
+contract Whole {
+  in message Do(Ask.Imp:READY back); out message Done(Ask.Imp:READY back);
+  state READY: one { Do? -> Done! -> READY; }
+}
+contract Kept {
+  in message Start(Ask.Imp:READY back); out message Started();
+  in message Again(); out message Running();
+  state READY: one { Start? -> Started! -> RUNNING; }
+  state RUNNING: one { Again? -> Running! -> RUNNING; }
+}
+contract Greeting {
+  out message Hello(); in message Question(); out message Answer();
+  state START: one { Hello! -> READY; }
+  state READY: one { Question? -> Answer! -> READY; }
+}";
+
+/// From the client to the worker, over the first channel.
+const BACK: Option<Carrier> = Some(Carrier { channel: 0, is_reversed: true });
+
+/// Checks a client and a worker, which talk over this contract and over `Ask`, in the other direction.
+fn asks_back(name: &str, ask: &str, given_over: Option<Carrier>) -> String {
+    let compiled = lang::compile(&[SourceFile::new("jobs.contract", JOBS)]);
+    let unit = compiled.unit.unwrap_or_else(|| panic!("{:?}", compiled.diagnostics));
+    let channels = [
+        SystemChannel {
+            importer: "client",
+            exporter: "worker",
+            automaton: &contract(&unit, name).automaton,
+            state: 0,
+            given_over: None,
+        },
+        SystemChannel {
+            importer: "worker",
+            exporter: "client",
+            automaton: &contract(&unit, ask).automaton,
+            state: 0,
+            given_over,
+        },
+    ];
+    let folder = format!("back-{name}-{ask}-{}", given_over.is_some());
+    verify(&folder, &lang::emit_promela_system(&channels))
+}
+
+#[test]
+fn an_endpoint_that_is_lent_for_the_time_of_a_job_does_no_harm() {
+    // The worker has the endpoint only while the client waits for everything.
+    let result = asks_back("Job", "Ask", BACK);
+    assert!(result.contains("errors: 0"), "{result}");
+    for (name, given_over) in [("Job", None), ("Whole", BACK), ("Kept", BACK)] {
+        let result = asks_back(name, "Ask", given_over);
+        assert!(result.contains("invalid end state (at depth"), "{name} {given_over:?}: {result}");
+    }
+}
+
+#[test]
+fn who_binds_waits_for_the_greeting() {
+    let unit = lang::compile(&[SourceFile::new("jobs.contract", JOBS)]).unit.expect("the contracts are right");
+    let automaton = |name: &str| &contract(&unit, name).automaton;
+    assert!(lang::waits_alone(automaton("Greeting"), 0) && !lang::waits_alone(automaton("Greeting"), 1));
+    assert!(!lang::waits_alone(automaton("Job"), 0) && lang::has_calls(automaton("Whole")));
+    let events = lang::compile(&[SourceFile::new("model.contract", CONTRACTS)]).unit.expect("the contracts are right");
+    assert!(!lang::has_calls(&contract(&events, "Events").automaton));
+    let result = asks_back("Greeting", "Greeting", None);
+    assert!(result.contains("invalid end state (at depth"), "{result}");
+}
+
+#[test]
+fn events_are_read_as_they_are_printed() {
+    use lang::{Deed, Event};
+    let event = Event { deed: Deed::Send, by_importer: true, channel: 3, message: 1, waits: true };
+    assert_eq!(Event::read("          @event send importer 3 1 1"), Some(event));
+    for other in ["", "@event", "@event stop importer 3 1 1", "@event send importer 3", "spin: trail ends"] {
+        assert_eq!(Event::read(other), None, "{other}");
+    }
 }

@@ -9,6 +9,7 @@ use serde_json::json;
 
 use crate::command_line::CheckArguments;
 use crate::contracts::{ContractUnits, compile_files, contract_files};
+use crate::deadlock;
 use crate::failure::{Failure, Outcome};
 use crate::install::changes::Changes;
 use crate::programs::Programs;
@@ -38,6 +39,9 @@ impl Finding {
 /// # Errors
 /// The file does not exist, or is of a kind that cannot be checked.
 pub fn check(repository: &Repository, arguments: &CheckArguments) -> Outcome<u8> {
+    if arguments.deadlock {
+        return deadlock::check(repository, arguments.file.as_deref(), arguments.json);
+    }
     let findings = match &arguments.file {
         Some(file) => check_file(repository, file)?,
         None => check_everything(repository)?,

@@ -146,6 +146,15 @@ pub struct RunArguments {
     /// Run shell commands and shut down, with the exit status of the last one
     #[arg(short = 'c', value_name = "COMMANDS")]
     pub commands: Option<String>,
+    /// WebAssembly module without a manifest, which becomes a command of the system; a single one runs with the words after `--`, unless -c is given
+    #[arg(long, value_name = "FILE", conflicts_with = "web")]
+    pub wasm: Vec<PathBuf>,
+    /// Folder of the machine, such as /fs/disk0/x, that the program of --wasm sees; PATH::OTHER: under another path
+    #[arg(long, value_name = "PATH", requires = "wasm")]
+    pub dir: Vec<String>,
+    /// Environment variable of the program of --wasm
+    #[arg(long, value_name = "NAME=VALUE", requires = "wasm")]
+    pub env: Vec<String>,
     /// Parameter for the first program
     #[arg(long, value_name = "NAME=VALUE")]
     pub parameter: Vec<String>,
@@ -155,6 +164,9 @@ pub struct RunArguments {
     /// Do not confine the hosted machine by seccomp and Landlock, for debuggers
     #[arg(long)]
     pub unconfined: bool,
+    /// Words for the program of --wasm
+    #[arg(last = true, requires = "wasm")]
+    pub words: Vec<String>,
 }
 
 /// Kind of machine.
@@ -323,6 +335,9 @@ pub struct CheckArguments {
     /// A .contract file or a folder of them, a manifest, or a system's name, manifest or image; default: everything
     #[arg(value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Check whether programs of a system can wait for each other for ever; default: of all systems
+    #[arg(long)]
+    pub deadlock: bool,
     /// Print a list as JSON
     #[arg(long)]
     pub json: bool,

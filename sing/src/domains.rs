@@ -136,25 +136,39 @@ pub fn system_in(repository: &Repository, system: &Path, configuration: Configur
 }
 
 fn derived(repository: &Repository, system: &Path, configuration: Configuration) -> Outcome<Option<PathBuf>> {
-    let name = system.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let name = stem(system);
     let Some(text) = configuration.manifest(&name) else { return Ok(None) };
-    let output = repository.output("");
+    base_name(repository, system, "--domains")?;
+    let is_written = system.starts_with(repository.output(""));
+    let folder = if is_written { system.with_file_name("") } else { repository.output("domains") };
+    let path = folder.join(format!("{name}-{}.toml", configuration.word()));
+    write_if_changed(&path, text.as_bytes())?;
+    Ok(Some(path))
+}
+
+/// Returns the name under which a system can be the base of one that this tool writes for an option.
+///
+/// # Errors
+/// It cannot be.
+pub fn base_name(repository: &Repository, system: &Path, option: &str) -> Outcome<String> {
+    let name = stem(system);
     if systems::is_image(system) {
-        return Err(Failure::new(format!("{} is a system image, with its own domains", system.display()))
-            .remedy("give its manifest with --system, or remove --domains"));
+        return Err(Failure::new(format!("{} is a finished system image", system.display()))
+            .remedy(format!("give its manifest with --system, or remove {option}")));
     }
-    let is_written = system.starts_with(&output);
+    let is_written = system.starts_with(repository.output(""));
     if !is_written && repository.system_outputs(system) != name && !is_own(repository, system) {
         return Err(Failure::new(format!(
             "{} is in no `systems` folder, where its base is looked up",
             system.display()
         ))
-        .remedy("move it there, or add [[domain]] to it (docs/domains.md)"));
+        .remedy(format!("move it there, or add to it what {option} would add")));
     }
-    let folder = if is_written { system.with_file_name("") } else { repository.output("domains") };
-    let path = folder.join(format!("{name}-{}.toml", configuration.word()));
-    write_if_changed(&path, text.as_bytes())?;
-    Ok(Some(path))
+    Ok(name)
+}
+
+fn stem(system: &Path) -> String {
+    system.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default()
 }
 
 /// Whether the manifest is in the `systems` folder of the user's own workspace.

@@ -28,6 +28,9 @@ const SOURCES: &[&str] = &[
     "userland",
     "apps",
     "examples",
+    "templates",
+    "ports",
+    "sing/wasm",
     "tests/conformance",
     "tests/hostile",
     "tests/services-check",
@@ -53,6 +56,9 @@ impl Fingerprint {
             for source in ["Cargo.toml", crate::workspace::PROGRAMS, "systems"] {
                 add(&repository.root().join(source), &mut lines);
             }
+        }
+        if let Some(made) = repository.made_programs() {
+            add(made, &mut lines);
         }
         if let Ok(tool) = crate::tool::path() {
             add(&tool, &mut lines);

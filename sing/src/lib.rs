@@ -20,6 +20,7 @@ pub mod compiled_sources;
 pub mod compiler;
 pub mod contract_view;
 pub mod contracts;
+pub mod deadlock;
 pub mod demo_disk;
 pub mod dependencies;
 pub mod docs;
@@ -59,6 +60,7 @@ pub mod test;
 pub mod test_output;
 pub mod tool;
 pub mod wasm;
+pub mod wasm_run;
 pub mod workspace;
 mod xtask;
 

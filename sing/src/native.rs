@@ -449,6 +449,7 @@ mod tests {
             category: "console".into(),
             body: crate::programs::Body::Script,
             unsafe_for_tests: false,
+            is_template: false,
             unsafe_code: true,
             c: vec![named.into()],
             c_headers: Vec::new(),

@@ -316,7 +316,7 @@ mod tests {
             .all()
             .map(|program| match &program.body {
                 Body::Crate { package, entry, .. } => (program.name.as_str(), package.as_str(), entry.as_deref()),
-                Body::Script => (program.name.as_str(), "", None),
+                Body::Wasm { .. } | Body::Script => (program.name.as_str(), "", None),
             })
             .collect();
         assert_eq!(found, [("echo", "echo", None), ("grep", "grep", None), ("wc", "text-apps", Some("wc"))]);

@@ -88,7 +88,8 @@ mod tests {
         let image = repository.output(&format!("systems/{}.system", repository.system_outputs(&mine)));
         assert!(!image.exists(), "{}", image.display());
         // A check before building reports it, too.
-        let status = check(&repository, &CheckArguments { file: Some(mine), json: true }).expect("a system manifest");
+        let status = check(&repository, &CheckArguments { file: Some(mine), deadlock: false, json: true })
+            .expect("a system manifest");
         assert_eq!(status, 1);
     }
 

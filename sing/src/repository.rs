@@ -35,6 +35,8 @@ pub struct Repository {
     root: PathBuf,
     base: PathBuf,
     cargo_target: PathBuf,
+    /// Folder of programs that this run of the tool has made.
+    made: Option<PathBuf>,
 }
 
 impl Repository {
@@ -62,19 +64,19 @@ impl Repository {
             workspace::refer_to(own, &base)?;
         }
         let root = own.map_or_else(|| base.clone(), Path::to_path_buf);
-        Ok(Repository { root, base, cargo_target: given_target(&here).unwrap_or(target) })
+        Ok(Repository { root, base, cargo_target: given_target(&here).unwrap_or(target), made: None })
     }
 
     /// The clone at `root`; a relative CARGO_TARGET_DIR is relative to `here`.
     fn at(root: &Path, here: &Path) -> Repository {
         let cargo_target = given_target(here).unwrap_or_else(|| root.join("target"));
-        Repository { root: root.to_path_buf(), base: root.to_path_buf(), cargo_target }
+        Repository { root: root.to_path_buf(), base: root.to_path_buf(), cargo_target, made: None }
     }
 
     /// A test's separate workspace.
     #[cfg(test)]
     pub(crate) fn own_of_tests(root: &Path, base: &Path) -> Repository {
-        Repository { root: root.to_path_buf(), base: base.to_path_buf(), cargo_target: base.join("target") }
+        Repository { root: root.to_path_buf(), base: base.to_path_buf(), cargo_target: base.join("target"), made: None }
     }
 
     /// A test's folder as a repository.
@@ -106,7 +108,7 @@ impl Repository {
     /// Returns the folders that are searched for programs.
     pub fn program_folders(&self) -> Vec<PathBuf> {
         let own = OWN_PROGRAM_FOLDERS.iter().filter(|_| self.is_own()).map(|folder| self.root.join(folder));
-        PROGRAM_FOLDERS.iter().map(|folder| self.base.join(folder)).chain(own).collect()
+        PROGRAM_FOLDERS.iter().map(|folder| self.base.join(folder)).chain(own).chain(self.made.clone()).collect()
     }
 
     /// Returns cargo's output folder.
@@ -117,6 +119,16 @@ impl Repository {
     /// Returns the same sources with another output folder of cargo.
     pub fn with_target(&self, cargo_target: PathBuf) -> Repository {
         Repository { cargo_target, ..self.clone() }
+    }
+
+    /// Returns the same with the programs of another folder.
+    pub fn with_programs(&self, made: PathBuf) -> Repository {
+        Repository { made: Some(made), ..self.clone() }
+    }
+
+    /// Returns that folder.
+    pub fn made_programs(&self) -> Option<&Path> {
+        self.made.as_deref()
     }
 
     /// Returns a path in the folder of all the tool's output.

@@ -18,7 +18,7 @@ use crate::repository::Repository;
 use crate::service::{self, Service};
 use crate::site::{self, Site};
 use crate::systems::{self, Platform, Ready};
-use crate::{domains, tap};
+use crate::{domains, tap, wasm_run};
 
 /// `sing run`. This process becomes the hosted machine, so that signals, the terminal and the exit status are the
 /// machine's own; for a machine in QEMU it stays, to carry the console.
@@ -26,10 +26,10 @@ use crate::{domains, tap};
 /// # Errors
 /// The system does not build, a disk is missing, or the machine cannot be started.
 pub fn run(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
-    let arguments = tap::with_address(arguments);
-    let Some(web) = &arguments.web else { return start(repository, &arguments, None) };
-    let site = site::prepare(repository, web, &arguments)?;
-    start(repository, &site.arguments, Some(&site))
+    let (repository, arguments) = wasm_run::applied(repository, &tap::with_address(arguments))?;
+    let Some(web) = &arguments.web else { return start(&repository, &arguments, None) };
+    let site = site::prepare(&repository, web, &arguments)?;
+    start(&repository, &site.arguments, Some(&site))
 }
 
 /// Runs a system; announces the site once everything is built.

@@ -139,11 +139,25 @@ pub fn pack(
     if manifest.code.is_unsafe() != built.program.unsafe_code {
         return Err(Failure::new(format!("the manifest of `{name}` changed during the build")).remedy("build again"));
     }
-    let bytes = package_build::build_package(manifest, built.bill.as_bytes(), &image, signer)
+    let bytes = package_build::build_package(manifest.clone(), built.bill.as_bytes(), &image, signer)
         .map_err(|error| refused(repository, built.program, &error))?;
     let path = repository.output(&format!("packages/{name}.package"));
+    // A package that is there was analysed when it was written.
+    if !image.is_empty() && std::fs::read(&path).ok().as_ref() != Some(&bytes) {
+        hold(repository, built.program, &manifest, &image)?;
+    }
     write_if_changed(&path, &bytes)?;
     Ok(Packed { name: name.clone(), path, image_bytes: image.len(), bytes })
+}
+
+/// Refuses an image that sends messages of which its manifest knows nothing, or is not as its manifest asserts.
+fn hold(repository: &Repository, program: &Program, manifest: &Manifest, image: &[u8]) -> Outcome<()> {
+    let Err(findings) = install::analysed(manifest, image) else { return Ok(()) };
+    let lines: Vec<String> = findings.into_iter().map(|finding| Line::refused(finding).to_string()).collect();
+    let path = program.manifest();
+    Err(Failure::new(format!("the image of `{}` is not as {} says", program.name, repository.shown(&path)))
+        .details(lines.join("\n"))
+        .remedy("fix the errors above"))
 }
 
 /// Reports a refused image. Images hold contract tags only; the message adds the contracts' names.

@@ -9,11 +9,13 @@ mod long;
 pub mod needs;
 pub mod packages;
 
+use std::time::Instant;
+
 use crate::command_line::TestArguments;
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 use crate::spelling;
-use crate::test_output::{Counts, FailedTest};
+use crate::test_output::{Counts, FailedTest, took};
 
 use cargo_tests::CargoTests;
 use packages::TestedCrate;
@@ -64,7 +66,7 @@ pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     let selection = Selection::read(arguments)?;
     let mut total = Counts::default();
     if selection.includes(UNIT) {
-        total += run_tier(UNIT, unit_tests(repository, &selection));
+        total += run_tier(UNIT, || unit_tests(repository, &selection));
     }
     print_total(&total);
     refuse_unknown_name(&selection, &total)?;
@@ -123,11 +125,13 @@ fn tier_and_name(filter: &str) -> (Option<&str>, Option<&str>) {
     if TIERS.contains(&tier) { (Some(tier), name) } else { (None, Some(filter)) }
 }
 
-/// Counts a tier that cannot run as one failure, so that the others still run.
-pub fn run_tier(name: &str, outcome: Outcome<Counts>) -> Counts {
-    match outcome {
+/// Runs a tier, and prints how many of its tests passed and how long it took. One that cannot run counts as one failure,
+/// so that the others still run.
+pub fn run_tier(name: &str, run: impl FnOnce() -> Outcome<Counts>) -> Counts {
+    let began = Instant::now();
+    match run() {
         Ok(counts) => {
-            println!("{name}: {counts}");
+            println!("{name}: {counts}{}", took(began));
             counts
         }
         Err(failure) => {

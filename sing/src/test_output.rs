@@ -4,6 +4,7 @@
 //! Deliberately not here: starting them; see `test`.
 
 use std::ops::AddAssign;
+use std::time::Instant;
 
 /// A failed test: its name, and the command that reruns it.
 pub type FailedTest = (String, String);
@@ -203,6 +204,14 @@ pub fn verdict(line: &str) -> Option<Verdict<'_>> {
         Some(Verdict::Failed(name, why))
     } else {
         reason("skipped").or_else(|| reason("ignored")).map(|why| Verdict::Skipped(name, why))
+    }
+}
+
+/// Returns the time since `began` for the end of a line, such as ` in 12 s`; nothing below a second.
+pub fn took(began: Instant) -> String {
+    match began.elapsed().as_secs() {
+        0 => String::new(),
+        seconds => format!(" in {seconds} s"),
     }
 }
 

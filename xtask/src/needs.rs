@@ -5,6 +5,7 @@
 
 use sing::failure::{Failure, Outcome};
 use sing::host_tools::{self, Tool};
+use sing::repository::Repository;
 use sing::test::needs::Needs;
 use sing::test::packages::TestedCrate;
 use sing::test::{Selection, skipped};
@@ -37,11 +38,19 @@ fn provide(need: Need) -> Result<(), String> {
     let is_there = match need {
         Need::Chromium => tools(need).iter().all(|tool| host_tools::find(tool.program).is_some()),
         Need::Requests => host_tools::ensure_requests(),
+        Need::WasiTestsuite => return beside("shared/wasi-testsuite"),
         Need::Namespaces if host_tools::can_make_networks() => true,
         Need::Namespaces => return Err("run them as root, on a host with TAP interfaces".into()),
         _ => tools(need).iter().all(host_tools::ensure),
     };
     if is_there { Ok(()) } else { Err(tools(need).iter().map(host_tools::remedy).collect::<Vec<_>>().join("; ")) }
+}
+
+/// Checks that a folder lies beside the repository.
+fn beside(folder: &str) -> Result<(), String> {
+    let repository = Repository::find().map_err(|failure| failure.to_string())?;
+    let is_there = repository.root().parent().is_some_and(|above| above.join(folder).is_dir());
+    if is_there { Ok(()) } else { Err(format!("put it beside the repository, as ../{folder}")) }
 }
 
 fn tools(need: Need) -> &'static [Tool] {
@@ -60,6 +69,7 @@ fn tools(need: Need) -> &'static [Tool] {
         Need::Dnsmasq => &[Tool::DNSMASQ],
         Need::Spin => &[Tool::SPIN],
         Need::Namespaces => &[Tool::IP],
+        Need::WasiTestsuite => &[],
     }
 }
 
@@ -67,6 +77,7 @@ fn described(need: Need) -> String {
     match need {
         Need::Namespaces => "network namespaces".into(),
         Need::Requests => "Python's `requests`".into(),
+        Need::WasiTestsuite => "the WASI test suite".into(),
         _ => tools(need).iter().map(|tool| tool.program).collect::<Vec<_>>().join(" and "),
     }
 }

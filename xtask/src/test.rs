@@ -7,7 +7,7 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sing::builder::UnsafeTests;
 use sing::command_line::TestArguments;
@@ -22,7 +22,7 @@ use sing::systems::{self, Platform};
 use sing::test::cargo_tests::CargoTests;
 use sing::test::packages::TestedCrate;
 use sing::test::{self, CONFORMANCE, END_TO_END, FUZZING, Selection, UNIT, again, run_tier, skipped};
-use sing::test_output::{Counts, Verdict, verdict};
+use sing::test_output::{Counts, Verdict, took, verdict};
 use sing::tool;
 
 use crate::{fuzz, hostile, kills, needs, wasm_spec};
@@ -63,16 +63,16 @@ pub fn test(repository: &Repository, arguments: &TestArguments) -> Outcome<u8> {
     let selection = Selection::read(arguments)?;
     let mut total = Counts::default();
     if selection.includes(UNIT) {
-        total += run_tier(UNIT, unit_tests(repository, &selection));
+        total += run_tier(UNIT, || unit_tests(repository, &selection));
     }
     if selection.includes(CONFORMANCE) {
-        total += run_tier(CONFORMANCE, conformance(repository, &selection));
+        total += run_tier(CONFORMANCE, || conformance(repository, &selection));
     }
     if selection.includes(END_TO_END) {
-        total += run_tier(END_TO_END, end_to_end(repository, &selection));
+        total += run_tier(END_TO_END, || end_to_end(repository, &selection));
     }
     if selection.tier == Some(FUZZING) || selection.includes(FUZZING) && selection.long {
-        total += run_tier(FUZZING, fuzz::fuzz(repository, selection.name, selection.long));
+        total += run_tier(FUZZING, || fuzz::fuzz(repository, selection.name, selection.long));
     }
     test::print_total(&total);
     refuse_unknown_name(&selection, &total)?;
@@ -303,6 +303,7 @@ fn adversary_check(repository: &Repository, selection: &Selection<'_>) -> Outcom
 /// The machine cannot be started.
 pub fn conformance_run(command: Command, suite: &str, selection: &Selection<'_>, processors: u32) -> Outcome<Counts> {
     let limit = if selection.long { LONG_CONFORMANCE_LIMIT } else { CONFORMANCE_LIMIT };
+    let began = Instant::now();
     let output = run_machine(command, limit)?;
     let mut counts = Counts::default();
     for line in output.text.lines() {
@@ -327,6 +328,9 @@ pub fn conformance_run(command: Command, suite: &str, selection: &Selection<'_>,
     } else if counts == Counts::default() && selection.name.is_none() {
         println!("  FAILED {suite}: the runner printed no verdict");
         counts += Counts::failed(again(CONFORMANCE, suite, ""));
+    }
+    if selection.name.is_none() {
+        println!("  {suite} with {processors} processors: {counts}{}", took(began));
     }
     Ok(counts)
 }

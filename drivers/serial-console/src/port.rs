@@ -55,7 +55,7 @@ impl Port {
     /// Opens the device and starts the thread that waits for its interrupt.
     pub fn open(device: &Declared<devices::Port>, screen: Option<(u32, u32)>) -> Result<Port, Status> {
         let devices::Port { registers, line: interrupt } = device.open()?;
-        let mut input = Vec::new();
+        let mut input = Vec::with_capacity(INPUT_BYTES);
         let uart = Uart::start(registers, &mut input).map_err(|NoDevice| Status::DeviceError)?;
         let line = Line { uart, input, reader: None, lost: false };
         let shared = Arc::new(Shared { line: Mutex::new(line), room: Event::auto()? });
@@ -76,7 +76,8 @@ fn take_input(shared: &Shared, context: &Context<'_>) -> Option<Vec<u8>> {
     if !line.lost && !line.uart.is_receiving() {
         line.uart.start_receiving();
     }
-    Some(core::mem::take(&mut line.input))
+    // The interrupt's thread appends to it, and does not allocate.
+    Some(core::mem::replace(&mut line.input, Vec::with_capacity(INPUT_BYTES)))
 }
 
 impl console_server::Port for Port {
@@ -148,7 +149,7 @@ fn serve(shared: &Shared) -> bool {
     for _ in 0..MAX_ROUNDS {
         let mut guard = shared.line.lock();
         let line = &mut *guard;
-        let Ok(served) = line.uart.serve(&mut line.input, INPUT_BYTES) else {
+        let Ok(served) = line.uart.serve(&mut line.input) else {
             stdio::report::error(format_args!("the serial port has stopped responding"));
             return false;
         };

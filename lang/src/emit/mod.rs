@@ -10,7 +10,7 @@ mod svg;
 
 pub use c::{emit_c, name as c_name};
 pub use c_abi::emit_c_abi;
-pub use promela::{SystemChannel, emit_promela, emit_promela_system};
+pub use promela::{Carrier, Deed, Event, SystemChannel, emit_promela, emit_promela_system, has_calls, waits_alone};
 pub use rust::emit_rust;
 pub use svg::emit_svg;
 

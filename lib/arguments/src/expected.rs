@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use manifest_model::{Manifest, Parameter, ParameterKind};
 
-use crate::{Positions, find_flags, is_command};
+use crate::{Positions, argv, find_flags, is_command};
 
 /// Possible next words of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,16 +33,19 @@ pub fn expected<'m>(manifest: &'m Manifest, words: &[&str]) -> Expected<'m> {
             if takes_next && words.next().is_none() {
                 return Expected { flags: Vec::new(), value: Some(parameter) };
             }
-        } else if !is_flag_like(word) {
+        } else if !is_flag_like(word) || argv(manifest).is_some() {
             let position = positions.next().and_then(|index| manifest.parameters.get(index));
             flags_end |= position.is_some_and(is_command);
         }
     }
-    let is_left = |(index, parameter): &(usize, &Parameter)| parameter.repeated || !given.contains(index);
+    // A flag that only documents `argv` may be among its words at any time.
+    let is_documented = |index: usize| argv(manifest).is_some_and(|argv| index > argv);
+    let is_left = |(index, parameter): &(usize, &Parameter)| {
+        is_documented(*index) || (!flags_end && (parameter.repeated || !given.contains(index)))
+    };
     let left = manifest.parameters.iter().enumerate().filter(is_left);
-    let flags = left.filter_map(|(_, parameter)| parameter.flag.as_deref());
     Expected {
-        flags: if flags_end { Vec::new() } else { flags.collect() },
+        flags: left.filter_map(|(_, parameter)| parameter.flag.as_deref()).collect(),
         value: positions.next().and_then(|index| manifest.parameters.get(index)),
     }
 }

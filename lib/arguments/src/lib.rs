@@ -46,7 +46,7 @@ pub type Assignment = (usize, Vec<u8>);
 /// Assigns the words after the program's name to its parameters. A flag sets its parameter: a boolean to true, any
 /// other to the next word or to the text after `=`. Other words go to the positional parameters in order. Short flags
 /// can be combined, as in `-la`, and the last can have its value attached, as in `-n5`. After `--`, and after the first
-/// word of a [`COMMAND`], words are not flags.
+/// word of a [`COMMAND`] or of [`ARGV`], words are not flags.
 pub fn assign(manifest: &Manifest, words: &[&str]) -> Result<Vec<Assignment>, ArgumentError> {
     let mut given: Vec<Assignment> = Vec::new();
     let mut positions = Positions::new(manifest);
@@ -59,7 +59,7 @@ pub fn assign(manifest: &Manifest, words: &[&str]) -> Result<Vec<Assignment>, Ar
         }
         let flags = if flags_end { Vec::new() } else { find_flags(manifest, word) };
         if flags.is_empty() {
-            if !flags_end && is_flag_like(word) {
+            if !flags_end && is_flag_like(word) && argv(manifest).is_none() {
                 return Err(error(manifest, format!("there is no option `{word}`")));
             }
             let index = positions.next().ok_or_else(|| error(manifest, format!("`{word}` is one word too many")))?;
@@ -82,7 +82,7 @@ pub fn assign(manifest: &Manifest, words: &[&str]) -> Result<Vec<Assignment>, Ar
     let missing = |(index, parameter): &(usize, &Parameter)| {
         parameter.required && !given.iter().any(|(number, _)| number == index)
     };
-    if let Some((_, parameter)) = manifest.parameters.iter().enumerate().find(missing) {
+    if let Some((_, parameter)) = assigned_parameters(manifest).iter().enumerate().find(missing) {
         return Err(error(manifest, format!("`{}` is missing", parameter.name)));
     }
     Ok(given)
@@ -111,7 +111,7 @@ fn place(parameter: &Parameter, before: &str) -> String {
 
 /// Whether the word, as the only one, requests help: `-?`, `--help`, or `-h` unless it is a flag of the program.
 pub fn asks_for_help(manifest: &Manifest, word: &str) -> bool {
-    matches!(word, "-?" | HELP_FLAG) || (word == "-h" && find_flags(manifest, word).is_empty())
+    matches!(word, "-?" | HELP_FLAG) || (word == "-h" && find_flag(&manifest.parameters, word).is_none())
 }
 
 /// Reserved: the flag that every program has.
@@ -144,20 +144,46 @@ impl Positions {
 /// Name of a repeated last parameter that takes another command: flags after its first word are that command's.
 pub const COMMAND: &str = "command";
 
+/// Name of a repeated last parameter of a program that reads its words itself, as programs for other systems do. It
+/// takes all words as they are from the first on that is not a flag of the parameters before it. Flags of parameters
+/// behind it are for help and completion only: they are among its words.
+pub const ARGV: &str = "argv";
+
+/// Whether the parameter takes all words after its first, flags too.
 pub(crate) fn is_command(parameter: &Parameter) -> bool {
-    parameter.repeated && parameter.name == COMMAND
+    parameter.repeated && (parameter.name == COMMAND || parameter.name == ARGV)
+}
+
+/// The index of the parameter [`ARGV`], if the program has it.
+pub(crate) fn argv(manifest: &Manifest) -> Option<usize> {
+    let is_argv = |parameter: &Parameter| parameter.repeated && parameter.position.is_some() && parameter.name == ARGV;
+    manifest.parameters.iter().position(is_argv)
+}
+
+/// Whether the program reads its words itself: only it knows whether they name its input.
+pub fn reads_its_words(manifest: &Manifest) -> bool {
+    argv(manifest).is_some()
+}
+
+/// The parameters that words are assigned to: without those that only document [`ARGV`].
+fn assigned_parameters(manifest: &Manifest) -> &[Parameter] {
+    match argv(manifest) {
+        Some(index) => &manifest.parameters[..=index],
+        None => &manifest.parameters,
+    }
 }
 
 /// The parameters whose flags are in the word, each with its attached value; empty if the word is not a flag.
 pub(crate) fn find_flags<'w>(manifest: &Manifest, word: &'w str) -> Vec<(usize, Option<&'w str>)> {
-    match find_flag(manifest, word) {
+    let parameters = assigned_parameters(manifest);
+    match find_flag(parameters, word) {
         Some(flag) => Vec::from([flag]),
-        None => find_joined_flags(manifest, word).unwrap_or_default(),
+        None => find_joined_flags(parameters, word).unwrap_or_default(),
     }
 }
 
-fn find_flag<'w>(manifest: &Manifest, word: &'w str) -> Option<(usize, Option<&'w str>)> {
-    manifest.parameters.iter().enumerate().find_map(|(index, parameter)| {
+fn find_flag<'w>(parameters: &[Parameter], word: &'w str) -> Option<(usize, Option<&'w str>)> {
+    parameters.iter().enumerate().find_map(|(index, parameter)| {
         let rest = word.strip_prefix(parameter.flag.as_deref()?)?;
         match rest.strip_prefix('=') {
             // `-d=` is the short flag `-d` with the value `=`.
@@ -169,15 +195,15 @@ fn find_flag<'w>(manifest: &Manifest, word: &'w str) -> Option<(usize, Option<&'
 }
 
 /// Combined short flags. The first that takes a value gets the rest of the word, or else the next word.
-fn find_joined_flags<'w>(manifest: &Manifest, word: &'w str) -> Option<Vec<(usize, Option<&'w str>)>> {
+fn find_joined_flags<'w>(parameters: &[Parameter], word: &'w str) -> Option<Vec<(usize, Option<&'w str>)>> {
     let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'))?;
     let mut flags = Vec::new();
     for (place, letter) in letters.char_indices() {
         let is_its_flag = |parameter: &Parameter| {
             parameter.flag.as_deref().and_then(|flag| flag.strip_prefix('-')) == Some(letter.encode_utf8(&mut [0; 4]))
         };
-        let index = manifest.parameters.iter().position(is_its_flag)?;
-        if manifest.parameters[index].kind == ParameterKind::Boolean {
+        let index = parameters.iter().position(is_its_flag)?;
+        if parameters[index].kind == ParameterKind::Boolean {
             flags.push((index, None));
             continue;
         }

@@ -1,6 +1,6 @@
 //! A command's words become its program's parameters.
 
-use arguments::{asks_for_help, assign, usage};
+use arguments::{asks_for_help, assign, expected, usage};
 use manifest_model::{Category, Code, Manifest, Parameter, ParameterKind};
 
 /// A program with these parameters.
@@ -142,4 +142,49 @@ fn every_program_can_be_asked_for_help() {
     let human = Parameter { flag: Some("-h".into()), ..Parameter::plain("human", ParameterKind::Boolean) };
     let with_own = Manifest { parameters: vec![human], ..list() };
     assert!(!asks_for_help(&with_own, "-h") && asks_for_help(&with_own, "-?"));
+}
+
+/// `port [--dir PATH]... [-v] ARGV...`, which documents its own `-i` and `--glob TEXT`.
+fn port() -> Manifest {
+    let flag = |flag: &str, name: &str, kind| Parameter { flag: Some(flag.into()), ..Parameter::plain(name, kind) };
+    let argv = Parameter { position: Some(0), repeated: true, ..Parameter::plain("argv", ParameterKind::Text) };
+    let parameters = vec![
+        Parameter { repeated: true, ..flag("--dir", "dir", ParameterKind::Text) },
+        flag("-v", "verbose", ParameterKind::Boolean),
+        argv,
+        flag("-i", "ignore-case", ParameterKind::Boolean),
+        Parameter { required: true, ..flag("--glob", "glob", ParameterKind::Text) },
+    ];
+    program("port", parameters)
+}
+
+#[test]
+fn a_program_that_reads_its_words_gets_them_as_they_are() {
+    let given = |words: &[&str]| {
+        let assigned = assign(&port(), words).unwrap_or_else(|error| panic!("{error}"));
+        assigned.into_iter().map(|(index, bytes)| (index, String::from_utf8(bytes).expect("text"))).collect::<Vec<_>>()
+    };
+    assert_eq!(given(&[]), []);
+    assert_eq!(given(&["x", "-v", "--dir", "--"]), [(2, "x\0-v\0--dir\0--\0".into())]);
+    assert_eq!(given(&["-i", "-v"]), [(2, "-i\0-v\0".into())]);
+    assert_eq!(given(&["--unknown=3", "-xyz"]), [(2, "--unknown=3\0-xyz\0".into())]);
+    assert_eq!(
+        given(&["-v", "--dir", "/a", "--dir=/b", "-i"]),
+        [(1, "true".into()), (0, "/a\0/b\0".into()), (2, "-i\0".into())]
+    );
+    assert_eq!(given(&["--", "--dir", "--", ""]), [(2, "--dir\0--\0\0".into())]);
+    assert_eq!(usage(&port()), "port [--dir DIR] [-v] [-i] --glob GLOB [ARGV...]");
+    assert!(asks_for_help(&port(), "-h"));
+}
+
+#[test]
+fn flags_of_argv_are_offered_and_not_taken() {
+    let flags = |words: &[&str]| expected(&port(), words).flags.into_iter().map(String::from).collect::<Vec<_>>();
+    assert_eq!(flags(&["-v"]), ["--dir", "-i", "--glob"]);
+    assert_eq!(flags(&["x"]), ["-i", "--glob"]);
+    assert_eq!(flags(&["-i", "--glob"]), ["-i", "--glob"]);
+    assert_eq!(
+        expected(&port(), &["-i", "x"]).value.map(|parameter| parameter.name.as_str()).map(String::from),
+        Some("argv".into())
+    );
 }

@@ -8,7 +8,13 @@ use manifest_model::{
 
 /// A contract by name; no order depends on more of it.
 fn contract(name: &str) -> ContractUse {
-    ContractUse { name: name.into(), side: ContractSide::Both, fingerprint: [0; 32], automaton: Vec::new() }
+    ContractUse {
+        name: name.into(),
+        side: ContractSide::Both,
+        fingerprint: [0; 32],
+        automaton: Vec::new(),
+        waits_for: None,
+    }
 }
 
 /// A program that provides and needs paths; `?` before a needed path makes it optional.

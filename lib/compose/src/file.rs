@@ -14,8 +14,8 @@ const SYMBOL_BYTES: usize = 24;
 const RELOCATION_BYTES: usize = 24;
 /// DT_RELA, DT_RELASZ, DT_RELAENT and the end, of two words each.
 const DYNAMIC_BYTES: usize = 4 * 16;
-/// Sections that every image has beside those of the template: none, code, symbols, their names, names of sections.
-const OWN_SECTIONS: usize = 5;
+/// Sections that every image has beside those of the template: none, code, symbols, their names, faults, names of sections.
+const OWN_SECTIONS: usize = 6;
 
 /// What is added to a template.
 pub struct Added {
@@ -29,6 +29,8 @@ pub struct Added {
     pub text: u64,
     /// Code.
     pub code: Vec<u8>,
+    /// The section `.sing.faults`.
+    pub faults: Vec<u8>,
     /// Functions: address, size, name.
     pub symbols: Vec<(u64, u64, Vec<u8>)>,
 }
@@ -197,10 +199,12 @@ fn append_sections(file: &mut Vec<u8>, template: &Template<'_>, added: &Added, i
     add(b".symtab", elf_abi::SHT_SYMTAB, 0, [0, first, symbols.len() as u64], [link, 1, SYMBOL_BYTES as u64]);
     add(b".strtab", elf_abi::SHT_STRTAB, 0, [0, second, strings.len() as u64], [0; 3]);
     let third = second + strings.len() as u64;
+    add(b".sing.faults", elf_abi::SHT_PROGBITS, 0, [0, third, added.faults.len() as u64], [0; 3]);
+    let fourth = third + added.faults.len() as u64;
     let name_bytes = names_bytes(template);
-    add(b".shstrtab", elf_abi::SHT_STRTAB, 0, [0, third, name_bytes], [0; 3]);
+    add(b".shstrtab", elf_abi::SHT_STRTAB, 0, [0, fourth, name_bytes], [0; 3]);
     file.resize(first as usize, 0);
-    for part in [&symbols, &strings, &names] {
+    for part in [&symbols, &strings, &added.faults, &names] {
         file.extend_from_slice(part);
     }
     file.resize(file.len().next_multiple_of(8), 0);
@@ -211,7 +215,7 @@ fn append_sections(file: &mut Vec<u8>, template: &Template<'_>, added: &Added, i
 
 /// Size of the names of all sections.
 fn names_bytes(template: &Template<'_>) -> u64 {
-    let own = [&b".text.wasm"[..], b".symtab", b".strtab", b".shstrtab"];
+    let own = [&b".text.wasm"[..], b".symtab", b".strtab", b".sing.faults", b".shstrtab"];
     let all = template.sections.iter().map(|section| section.name).chain(own);
     1 + all.map(|name| name.len() as u64 + 1).sum::<u64>()
 }

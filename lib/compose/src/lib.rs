@@ -14,10 +14,12 @@ mod template;
 
 pub use template::{Template, TemplateError};
 
+use alloc::format;
 use alloc::vec::Vec;
 use core::fmt;
 
 use abi::limits::PAGE_BYTES;
+use image_check::faults;
 use wasm_record::layout::{HEADER_MAGIC, HEADER_WORDS};
 use wasm_translate::{Target, Translated};
 
@@ -89,9 +91,10 @@ pub struct Linked {
 pub fn compose(template: &Template<'_>, translated: &Translated) -> Result<Vec<u8>, ComposeError> {
     let linked = link(translated, template.end, template.relocations.len(), [template.host, template.builtin])?;
     let symbols = names(translated, linked.text_address);
+    let faults = told_faults(translated, linked.text_address, &symbols);
     let relocations = template.relocations.iter().chain(&linked.relocations).copied().collect();
     let Linked { data_address: base, data, text_address: text, text: code, .. } = linked;
-    Ok(write(template, &Added { base, data, relocations, text, code, symbols }))
+    Ok(write(template, &Added { base, data, relocations, text, code, symbols, faults }))
 }
 
 /// Lays a module out at an address: its data, a table of its relocations and this many others, and its code. `host` and
@@ -162,17 +165,39 @@ fn resolve(translated: &Translated, text: u64, address: impl Fn(Target) -> u64) 
     Ok(code)
 }
 
-/// Names of functions, for debuggers: address, size, name.
+/// What the image says of its faults. A run of traps of one kind, which is how code has them behind each function, is
+/// told once.
+fn told_faults(translated: &Translated, text: u64, symbols: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
+    let mut functions: Vec<(u32, &str)> = symbols
+        .iter()
+        .filter_map(|(address, _, name)| Some((u32::try_from(*address).ok()?, core::str::from_utf8(name).ok()?)))
+        .collect();
+    functions.sort_unstable();
+    let mut traps: Vec<(u32, &str)> = Vec::new();
+    for trap in &translated.traps {
+        let kind = trap.kind.text();
+        let address = (text + u64::from(trap.offset)) as u32;
+        if traps.last().is_none_or(|(_, last)| *last != kind) {
+            traps.push((address, kind));
+        }
+    }
+    faults::encode(&functions, &traps)
+}
+
+/// Names of functions, for debuggers and epitaphs: address, size, name.
 fn names(translated: &Translated, text: u64) -> Vec<(u64, u64, Vec<u8>)> {
     let Ok(record) = wasm_record::Record::parse(&translated.record) else { return Vec::new() };
-    let mut ends: Vec<u32> = translated.functions.iter().chain(&translated.entries).copied().collect();
-    ends.push(translated.text.len() as u32);
-    ends.sort_unstable();
-    let named = record.functions.iter().zip(&translated.functions).filter(|(function, _)| !function.name.is_empty());
-    named
-        .map(|(function, &start)| {
-            let end = ends.iter().copied().find(|&end| end > start).unwrap_or(start);
-            (text + u64::from(start), u64::from(end - start), function.name.as_bytes().to_vec())
+    // Functions lie in their order, and the entries behind them.
+    let ends = translated.functions.iter().skip(1).chain(translated.entries.first());
+    let ends = ends.copied().chain([translated.text.len() as u32]);
+    let starts = record.functions.iter().zip(&translated.functions).zip(ends).enumerate();
+    starts
+        .map(|(index, ((function, &start), end))| {
+            let name = match function.name {
+                "" => format!("function {index}").into_bytes(),
+                name => name.as_bytes().to_vec(),
+            };
+            (text + u64::from(start), u64::from(end.saturating_sub(start)), name)
         })
         .collect()
 }

@@ -16,6 +16,7 @@ use elf::section::SectionHeader;
 use elf::segment::ProgramHeader;
 use elf::{ElfBytes, ParseError};
 
+use crate::faults::Faults;
 use crate::instructions::{self, Stretch};
 use crate::{CONTRACT_MAGIC, CONTRACT_RECORD_BYTES, IMAGE_BYTES_MAX, ImageError};
 
@@ -46,6 +47,8 @@ pub struct Image<'a> {
     pub relocations: Vec<Relocation>,
     /// The contracts that its code uses.
     pub contracts: Vec<ContractRecord>,
+    /// What it says of its faults.
+    pub faults: Faults<'a>,
 }
 
 /// A range of an image with one kind of access.
@@ -132,7 +135,8 @@ impl<'a> Image<'a> {
         check_code(&elf, &segments, entry, pause)?;
         let relocations = relocations(&headers, &segments, bytes)?;
         let contracts = contracts(&elf)?;
-        Ok(Image { segments, bytes, entry, relocations, contracts })
+        let faults = faults(&elf)?;
+        Ok(Image { segments, bytes, entry, relocations, contracts, faults })
     }
 
     /// The segments to be mapped at `base`, with relocations applied.
@@ -421,16 +425,24 @@ fn word(bytes: &[u8], offset: usize) -> u64 {
     bytes.get(offset..).and_then(|rest| rest.first_chunk()).map_or(0, |chunk| u64::from_le_bytes(*chunk))
 }
 
-/// The records of the section `.sing.contracts`.
-fn contracts(elf: &File<'_>) -> Result<Vec<ContractRecord>, ImageError> {
+/// The contents of the sections of a name.
+fn sections<'a>(elf: &File<'a>, wanted: &[u8]) -> Result<Vec<&'a [u8]>, ImageError> {
     let damaged = |_: ParseError| ImageError::ElfMalformed { what: "a section header is damaged" };
     let (headers, names) = elf.section_headers_with_strtab().map_err(damaged)?;
     let (Some(headers), Some(names)) = (headers, names) else { return Ok(Vec::new()) };
-    let is_wanted =
-        |header: &SectionHeader| names.get_raw(header.sh_name as usize).is_ok_and(|name| name == b".sing.contracts");
+    let is_wanted = |header: &SectionHeader| names.get_raw(header.sh_name as usize).is_ok_and(|name| name == wanted);
+    headers.iter().filter(is_wanted).map(|header| Ok(elf.section_data(&header).map_err(damaged)?.0)).collect()
+}
+
+/// The section `.sing.faults`.
+fn faults<'a>(elf: &File<'a>) -> Result<Faults<'a>, ImageError> {
+    Ok(sections(elf, b".sing.faults")?.first().copied().map_or(Faults::default(), Faults::new))
+}
+
+/// The records of the section `.sing.contracts`.
+fn contracts(elf: &File<'_>) -> Result<Vec<ContractRecord>, ImageError> {
     let mut records = Vec::new();
-    for header in headers.iter().filter(is_wanted) {
-        let (bytes, _) = elf.section_data(&header).map_err(damaged)?;
+    for bytes in sections(elf, b".sing.contracts")? {
         let mut offset = 0;
         while offset < bytes.len() {
             // The linker may align records, and pads with zeros.

@@ -10,6 +10,7 @@ extern crate alloc;
 
 mod common_instructions;
 mod error;
+pub mod faults;
 mod image;
 mod instructions;
 

@@ -149,6 +149,8 @@ codes! {
     StrayCode = "I055", Image, "executable bytes that belong to no section";
     ContractRecords = "I056", Image, "the image's list of contracts is damaged";
     StackStep = "I057", Image, "a stack that grows by more than a page at once";
+    BadAssertion = "I058", Image, "an assertion about the image that cannot hold";
+    AssertionFails = "I059", Image, "an assertion about the image does not hold";
     AbiVersion = "I060", Abi, "another ABI version";
     OtherReason = "I061", File, "a reason that this program has no code for";
     BillDigest = "I063", Bill, "the bill of materials is not the one that was signed";
@@ -164,6 +166,7 @@ codes! {
     LookAlikePublisher = "I108", Name, "a publisher's name that is taken for another's";
     LookAlikeProgram = "I109", Name, "a program's name that is taken for another's";
     SignatureLost = "I110", Signature, "nobody signed what would take a signed program's place";
+    UndeclaredMessage = "I119", Contracts, "the image sends a message that the manifest does not let it send";
     UndeclaredContract = "I120", Contracts, "the image uses a contract that the manifest does not list";
     ContractFingerprint = "I121", Contracts, "the image has another version of a contract than the manifest";
     BadAutomaton = "I122", Contracts, "a contract's automaton cannot be read";
@@ -173,6 +176,7 @@ codes! {
     OtherContractVersion = "I126", Contracts, "what exports an imported contract has another version of it";
     ContractName = "I127", Contracts, "a name that no contract can have";
     TwoContracts = "I128", Contracts, "two programs have different contracts under one name";
+    WaitsForOther = "I129", Contracts, "an answer waits for what the program does not import";
     SlotContract = "I130", Endpoints, "an endpoint of a contract that is not listed";
     SlotSide = "I131", Endpoints, "an endpoint's end is one that the program does not handle";
     SlotState = "I132", Endpoints, "an endpoint in a state in which it cannot be given";

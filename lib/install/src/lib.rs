@@ -34,10 +34,12 @@ pub use field::{Field, Place};
 pub use image::{ImageError, change_file, changed};
 pub use installed::{Change, Installed, Program};
 pub use medium::{Medium, name_beside, replace};
-pub use reach::{Group, Map, Reach, Reached, Rule, Started, Who, paths_meet};
+pub use reach::{
+    Conversation, Conversations, Group, Map, Reach, Reached, Rule, Started, Who, conversations, paths_meet,
+};
 pub use report::{Finding, Line, Report, Verdict};
 #[cfg(feature = "verify")]
-pub use verify::{Request, examine, signed_system, system_of, verified};
+pub use verify::{Request, analysed, examine, signed_system, system_of, verified};
 
 /// Maximum length of a manifest's lists.
 pub use check::manifest::LIST_MAX;

@@ -4,7 +4,8 @@ use alloc::format;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 
-use image_check::ImageError;
+use image_analysis::{Assessment, Conformance, Fault, assess, conform};
+use image_check::{Data, ImageError};
 use manifest_model::{Code as ProgramCode, Manifest, SystemManifest};
 use package::{Certificate, FormatError, Package, SystemImage, TrustError};
 use package_check::{Isolation, PackageError, Verified, identity, sha256};
@@ -92,8 +93,60 @@ pub fn verified(bytes: &[u8], system: &SystemManifest) -> Result<(Program, Vec<L
         let remedy = "build the program again with `cargo sing build`";
         return Err(Vec::from([Finding::new(Code::BillNotText, &package.manifest.name, what, remedy)]));
     }
-    let lines = proofs(&package, bytes.len(), &verified, isolation);
+    let mut lines = proofs(&package, bytes.len(), &verified, isolation);
+    if verified.image.is_some() {
+        lines.extend(analysed(&package.manifest, package.image_bytes)?);
+    }
     Ok((Program { manifest: verified.manifest, key: package.key }, lines))
+}
+
+/// Proves of an image that it sends only messages of its manifest, and what the manifest asserts of it; a line for
+/// each. Of an image without symbols nothing is proved, and nothing may be asserted.
+///
+/// # Errors
+/// All messages of other contracts, or the other side's, and all assertions that do not hold.
+pub fn analysed(manifest: &Manifest, image: &[u8]) -> Result<Vec<Line>, Vec<Finding>> {
+    let data = if manifest.code.is_unsafe() { Data::Private } else { Data::Refused };
+    let program = match image_analysis::Program::read(image, data, &|| ()) {
+        Ok(program) => program,
+        Err(_) if manifest.assertions.is_empty() => return Ok(Vec::new()),
+        Err(error) => {
+            let what = format!("its assertions cannot be checked: {error}");
+            let remedy = "take [assert] out of the manifest";
+            return Err(Vec::from([Finding::new(Code::AssertionFails, &manifest.name, what, remedy)]));
+        }
+    };
+    let Assessment { proved, faults } = assess(&program, &manifest.assertions);
+    let conformance = conform(&program, manifest);
+    let refuse = |code| move |fault: Fault| Finding::new(code, &manifest.name, fault.what, fault.remedy);
+    let mut findings: Vec<Finding> = faults.into_iter().map(refuse(Code::AssertionFails)).collect();
+    findings.extend(conformance.faults.iter().cloned().map(refuse(Code::UndeclaredMessage)));
+    if !findings.is_empty() {
+        return Err(findings);
+    }
+    let mut lines: Vec<Line> = proved.into_iter().map(|what| Line::proved(Topic::Image, what)).collect();
+    lines.push(sends(&conformance));
+    if !conformance.unused.is_empty() {
+        let what = format!("it sends nothing on {}, which its manifest lists", conformance.unused.join(", "));
+        lines.push(Line::note(Topic::Contracts, what));
+    }
+    Ok(lines)
+}
+
+fn sends(conformance: &Conformance) -> Line {
+    let (all, unknown) = (conformance.sends, conformance.unknown.len());
+    match unknown {
+        0 => Line::proved(
+            Topic::Contracts,
+            format!("each of {all} sends in its code is of a message that its manifest lists"),
+        ),
+        _ => Line::note(
+            Topic::Contracts,
+            format!(
+                "sends in {unknown} functions are of messages that the analysis does not see; those of the others, of {all} sends, are of its manifest"
+            ),
+        ),
+    }
 }
 
 /// Returns the faults of a single manifest, including those that need a hash.

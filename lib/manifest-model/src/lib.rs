@@ -10,6 +10,7 @@
 extern crate alloc;
 
 mod apart;
+mod assertions;
 mod codec;
 mod device;
 mod manifest;
@@ -20,12 +21,13 @@ mod system;
 pub mod trust;
 
 pub use apart::{Apart, domain_of};
+pub use assertions::{Assertions, WHOLE_PROGRAM};
 pub use codec::DecodeError;
 pub use device::{AddressRange, DeviceNeed, MEMORY_END, PORTS_END};
 pub use manifest::{
-    Category, Code, ContractSide, ContractUse, Digest, Domain, EndpointSlot, Manifest, Parameter, ParameterKind,
-    Permission, Provide, Quota, Restart, SYSTEM_NAME, Side, Source, Supervision, Value, Version, is_name, is_path,
-    is_program_name, may_give,
+    Awaited, Category, Code, ContractSide, ContractUse, Digest, Domain, EndpointSlot, Manifest, Parameter,
+    ParameterKind, Permission, Provide, Quota, Restart, SYSTEM_NAME, Side, Source, Supervision, Value, Version, Whose,
+    is_name, is_path, is_program_name, may_give,
 };
 pub use requirement::Requirement;
 pub use rights::Rights;

@@ -10,6 +10,7 @@ use core::fmt;
 use abi::Automaton;
 use serde::{Deserialize, Serialize};
 
+use crate::assertions::Assertions;
 use crate::device::DeviceNeed;
 use crate::requirement::Requirement;
 
@@ -53,6 +54,8 @@ pub struct Manifest {
     pub permissions: Vec<Permission>,
     /// Protection domain that it asks for at least.
     pub domain: Domain,
+    /// Assertions about its image.
+    pub assertions: Assertions,
 }
 
 impl Manifest {
@@ -77,6 +80,7 @@ impl Manifest {
             supervision: Supervision::default(),
             permissions: Vec::new(),
             domain: Domain::Kernel,
+            assertions: Assertions::default(),
         }
     }
 
@@ -243,6 +247,50 @@ pub struct ContractUse {
     /// [`abi::Automaton`] in its canonical bytes.
     #[serde(deserialize_with = "crate::codec::bytes")]
     pub automaton: Vec<u8>,
+    /// What the exporting end's answers wait for, and nothing else; `None`: answers of any imported contract. A claim of
+    /// the publisher, for the analysis of deadlocks alone.
+    pub waits_for: Option<Vec<Awaited>>,
+}
+
+/// An imported contract for whose answers a program's own answers wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Awaited {
+    /// Index into [`Manifest::contracts`].
+    pub contract: u16,
+    /// Who answers.
+    pub whose: Whose,
+}
+
+/// Who answers on an awaited contract.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Whose {
+    /// Any program that serves it.
+    Anyone,
+    /// Other programs only, never one of the same name.
+    Others,
+    /// The program that serves the namespace.
+    Namespace,
+}
+
+impl Whose {
+    /// All values.
+    pub const ALL: &[Whose] = &[Whose::Anyone, Whose::Others, Whose::Namespace];
+
+    /// Suffix of the contract's name in a manifest.
+    pub const fn suffix(self) -> &'static str {
+        match self {
+            Whose::Anyone => "",
+            Whose::Others => " of others",
+            Whose::Namespace => " of the namespace",
+        }
+    }
+
+    /// Splits an entry of a manifest: `NAME`, `NAME of others`, `NAME of the namespace`.
+    pub fn split(text: &str) -> (&str, Whose) {
+        let qualified = Whose::ALL.iter().filter(|whose| **whose != Whose::Anyone);
+        let found = qualified.filter_map(|&whose| Some((text.strip_suffix(whose.suffix())?, whose))).next();
+        found.unwrap_or((text, Whose::Anyone))
+    }
 }
 
 words! {

@@ -2,8 +2,8 @@
 
 use abi::Automaton;
 use manifest_model::{
-    Category, Code as ProgramCode, ContractSide, ContractUse, Digest, EndpointSlot, Manifest, Provide, Side, Source,
-    Version, is_name, is_path, may_give,
+    Awaited, Category, Code as ProgramCode, ContractSide, ContractUse, Digest, EndpointSlot, Manifest, Provide, Quota,
+    Side, Source, Version, Whose, is_name, is_path, may_give,
 };
 use toml::Spanned;
 use toml::de::DeTable;
@@ -63,7 +63,8 @@ pub const DEFAULT_TEMPLATE: &str = "wasi";
 
 impl Program {
     /// Gives a WebAssembly program the contracts, endpoints, parameters and whatever else its template's code expects;
-    /// its own parameters come behind those of the template. Fails with the name of the section that it may not have.
+    /// its own parameters come behind those of the template, and a program without quotas has those of the template.
+    /// Fails with the name of the section that it may not have.
     ///
     /// # Errors
     /// It has contracts, endpoints, devices or provides something.
@@ -83,6 +84,9 @@ impl Program {
         let parameters = core::mem::take(&mut own.parameters);
         own.parameters = template.manifest.parameters.clone();
         own.parameters.extend(parameters);
+        if own.quota == Quota::default() {
+            own.quota = template.manifest.quota;
+        }
         self.modules = template.modules.clone();
         Ok(())
     }
@@ -125,6 +129,7 @@ struct Listed {
     name: At<String>,
     side: ContractSide,
     known: Option<Contract>,
+    waits_for: Option<Vec<At<String>>>,
 }
 
 impl Reader<'_> {
@@ -157,6 +162,7 @@ impl Reader<'_> {
         let supervision = resources::supervision(&root);
         let permissions = resources::permissions(&root);
         let domain = resources::domain(&root);
+        let assertions = resources::assertions(self.report, &root);
         root.close();
         let manifest = Manifest {
             name: name?.value,
@@ -166,7 +172,7 @@ impl Reader<'_> {
             category: category?.value,
             summary: summary?,
             code: code?,
-            contracts: listed.into_iter().map(Listed::into_use).collect(),
+            contracts: self.uses(listed),
             endpoints: endpoints.into_iter().map(|slot| slot.value).collect(),
             parameters: parameters.into_iter().map(|parameter| parameter.value).collect(),
             provides,
@@ -176,6 +182,7 @@ impl Reader<'_> {
             supervision,
             permissions,
             domain,
+            assertions,
         };
         Some(Program { manifest, crate_path, entry, wasm, modules, objects })
     }
@@ -279,6 +286,7 @@ impl Reader<'_> {
             let name = table.required_text("name");
             let side = table.required_word("use", ContractSide::from_word);
             let module = table.text("module").map(|module| self.module(module));
+            let waits_for = table.get("waits-for").map(|_| table.texts("waits-for"));
             table.close();
             let Some(name) = name else { continue };
             let known = self.contracts.and_then(|contracts| contracts.find(&name.value));
@@ -294,10 +302,24 @@ impl Reader<'_> {
                 };
                 self.report.add(Code::UnknownContract, message, &name.span, "no contract file declares it", remedy);
             }
-            listed.push(Listed { name, side: side.map_or(ContractSide::Both, |side| side.value), known });
+            listed.push(Listed { name, side: side.map_or(ContractSide::Both, |side| side.value), known, waits_for });
             modules.push(module);
         }
         (listed, modules)
+    }
+
+    fn uses(&self, listed: Vec<Listed>) -> Vec<ContractUse> {
+        let awaited = |contract: &Listed| {
+            let entry = |text: &At<String>| {
+                let (name, whose) = Whose::split(&text.value);
+                let (contract, _) = self.listed(&listed, &At::new(name.into(), text.span.clone()))?;
+                Some(Awaited { contract, whose })
+            };
+            Some(contract.waits_for.as_ref()?.iter().filter_map(entry).collect())
+        };
+        let awaited: Vec<Option<Vec<Awaited>>> = listed.iter().map(awaited).collect();
+        let uses = listed.into_iter().zip(awaited);
+        uses.map(|(contract, waits_for)| ContractUse { waits_for, ..contract.into_use() }).collect()
     }
 
     fn module(&self, module: At<String>) -> String {
@@ -391,7 +413,7 @@ impl Listed {
     fn into_use(self) -> ContractUse {
         let (fingerprint, automaton) =
             self.known.map_or(([0; 32], Vec::new()), |known| (known.fingerprint, known.automaton.encode()));
-        ContractUse { name: self.name.value, side: self.side, fingerprint, automaton }
+        ContractUse { name: self.name.value, side: self.side, fingerprint, automaton, waits_for: None }
     }
 }
 

@@ -1,12 +1,15 @@
 //! Reads the sections of a program's manifest on devices, required programs, quotas, supervision, permissions and its
 //! domain.
 
-use manifest_model::{AddressRange, DeviceNeed, Domain, Permission, Quota, Requirement, Restart, Supervision, Version};
+use manifest_model::{
+    AddressRange, Assertions, DeviceNeed, Domain, Permission, Quota, Requirement, Restart, Supervision, Version,
+    WHOLE_PROGRAM,
+};
 
 use crate::diagnostic::Code;
 use crate::objects::{self, DeviceObject};
 use crate::program::{check_name, duplicate};
-use crate::reader::{At, Report, Table, range_remedy};
+use crate::reader::{At, Report, Table, integer, range_remedy, wrong_type};
 
 /// A device, in the form for the kernel and as an object of the program.
 pub(crate) type Device = (DeviceNeed, DeviceObject);
@@ -144,4 +147,25 @@ pub(crate) fn domain(root: &Table<'_, '_>) -> Domain {
     let domain = table.word("kind", Domain::from_word);
     table.close();
     domain.map_or(Domain::Kernel, |domain| domain.value)
+}
+
+/// Reads `[assert]`.
+pub(crate) fn assertions(report: &Report, root: &Table<'_, '_>) -> Assertions {
+    let mut assertions = Assertions::default();
+    let Some(table) = root.table("assert") else { return assertions };
+    let whole = table.judged("max-stack").map(|most| (WHOLE_PROGRAM.into(), most.value));
+    assertions.max_stack.extend(whole);
+    for (function, value) in table.entries("max-stack-of") {
+        match integer(value.get_ref()).and_then(|most| u32::try_from(most).ok()) {
+            Some(most) => assertions.max_stack.push((function.value, most)),
+            None => wrong_type(report, &format!("`{}` of `max-stack-of`", function.value), "a number of bytes", value),
+        }
+    }
+    let functions = |key| table.texts(key).into_iter().map(|function| function.value).collect();
+    assertions.no_panic = functions("no-panic");
+    assertions.no_alloc = functions("no-alloc");
+    assertions.no_float = functions("no-float");
+    assertions.functions_reached = table.judged("functions-reached").map(|most| most.value);
+    table.close();
+    assertions
 }

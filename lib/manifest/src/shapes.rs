@@ -8,6 +8,9 @@ use abi::ABI_VERSION;
 use manifest_model::{Category, ContractSide, Domain, ParameterKind, Permission, Quota, Restart, Side};
 
 use crate::trust::POLICIES;
+use assertions::ASSERT;
+
+mod assertions;
 
 /// A table of a manifest.
 #[derive(Debug)]
@@ -179,6 +182,7 @@ pub static PROGRAM: Shape = shape(
         table("supervision", &SUPERVISION),
         table("permissions", &PERMISSIONS),
         table("domain", &DOMAIN),
+        table("assert", &ASSERT),
     ],
 );
 
@@ -284,6 +288,12 @@ static CONTRACT: Shape = shape(
             Kind::Module,
             "`contracts::<snake_case>`",
             "Rust path of the generated module: `ping_contract::ping`, or `crate::...`",
+        ),
+        open(
+            "waits-for",
+            Kind::List(&Kind::Text),
+            "all imported contracts",
+            "of an exported contract: the imported contracts for whose answers its answers wait, `\"NAME\"`, `\"NAME of others\"` or `\"NAME of the namespace\"` ([deadlock.md](deadlock.md))",
         ),
     ],
 );

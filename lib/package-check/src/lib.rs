@@ -19,4 +19,5 @@ mod verify;
 pub use authority::check_signer;
 pub use digest::{image_digest, sha256, sha256_of};
 pub use error::PackageError;
+pub use image_check::faults::Faults;
 pub use verify::{Isolation, Verified, identity, identity_of, verify, verify_in, verify_in_steps, verify_system};

@@ -37,6 +37,8 @@ macro_rules! define {
 }
 
 define! {
+    /// The built test suite of WASI, beside the repository.
+    WasiTestsuite,
     /// `mke2fs`, `e2fsck`, `debugfs`.
     E2fsprogs,
     /// `mkfs.fat` and `fsck.fat`, and mtools.

@@ -78,7 +78,8 @@ impl<A: Access<u8>> Uart<A> {
         let on = Fifo::NONE.with_enable(true);
         if !had_fifos {
             // Enabling the FIFOs clears them, so received bytes are read just before.
-            uart.receive(input, usize::MAX)?;
+            input.reserve(RECEIVED_IN_A_ROW);
+            uart.receive(input)?;
             uart.registers.fifo().write(on.with_clear_receiver(true).with_clear_transmitter(true));
         }
         uart.registers.fifo().write(on.with_trigger(TRIGGER_8));
@@ -87,9 +88,14 @@ impl<A: Access<u8>> Uart<A> {
         Ok(uart)
     }
 
-    /// Handles all interrupt causes: appends received bytes to `input` as long as that is shorter than `limit`, then
-    /// stops receiving. To be called after an interrupt, before waiting for the next.
-    pub fn serve(&mut self, input: &mut Vec<u8>, limit: usize) -> Result<Served, NoDevice> {
+    /// Handles all interrupt causes: appends received bytes to `input` up to its capacity, then stops receiving. To be
+    /// called after an interrupt, before waiting for the next. Neither allocates nor panics.
+    ///
+    /// # Errors
+    /// The device is gone.
+    // A function of its own, so that the manifest of a driver can make assertions about it.
+    #[inline(never)]
+    pub fn serve(&mut self, input: &mut Vec<u8>) -> Result<Served, NoDevice> {
         let mut served = Served::default();
         for _ in 0..CAUSES {
             let identification = self.registers.identification().read();
@@ -98,7 +104,7 @@ impl<A: Access<u8>> Uart<A> {
             }
             match identification.cause() {
                 cause::LINE_STATUS | cause::RECEIVED | cause::RECEIVED_SOME => {
-                    served.overrun |= self.receive(input, limit)?;
+                    served.overrun |= self.receive(input)?;
                 }
                 cause::TRANSMITTER_EMPTY => {
                     served.room = true;
@@ -161,10 +167,10 @@ impl<A: Access<u8>> Uart<A> {
     }
 
     /// Reads received bytes; returns whether bytes were lost.
-    fn receive(&mut self, input: &mut Vec<u8>, limit: usize) -> Result<bool, NoDevice> {
+    fn receive(&mut self, input: &mut Vec<u8>) -> Result<bool, NoDevice> {
         let mut overrun = false;
         for _ in 0..RECEIVED_IN_A_ROW {
-            if input.len() >= limit {
+            if input.len() >= input.capacity() {
                 self.stop_receiving();
                 break;
             }
@@ -174,7 +180,8 @@ impl<A: Access<u8>> Uart<A> {
                 break;
             }
             let byte = self.registers.received().read();
-            if !status.is_break() {
+            // The second condition always holds, and tells the compiler that the list does not grow.
+            if !status.is_break() && input.len() < input.capacity() {
                 input.push(byte);
             }
         }

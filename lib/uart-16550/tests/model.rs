@@ -129,7 +129,7 @@ impl Device for Model {
 fn what_came_before_the_driver_is_kept() {
     let mut model = Model::default();
     model.arrive(b"x");
-    let mut input = Vec::new();
+    let mut input = Vec::with_capacity(100);
     start(&mut model, &mut input).unwrap();
     assert_eq!(input, b"x");
     assert!(model.fifos && model.enabled == 0);
@@ -137,24 +137,26 @@ fn what_came_before_the_driver_is_kept() {
     model.arrive(b"yz");
     let mut uart = start(&mut model, &mut input).unwrap();
     uart.start_receiving();
-    assert_eq!(uart.serve(&mut input, 100), Ok(Served::default()));
+    assert_eq!(uart.serve(&mut input), Ok(Served::default()));
     assert_eq!(input, b"xyz");
 }
 
 #[test]
 fn a_reader_without_room_leaves_bytes_in_the_device() {
     let mut model = Model::default();
-    let mut input = Vec::new();
+    let mut input = Vec::with_capacity(100);
     start(&mut model, &mut input).unwrap();
     model.arrive(b"0123456789");
     let mut uart = start(&mut model, &mut input).unwrap();
     uart.start_receiving();
-    assert_eq!(uart.serve(&mut input, 4), Ok(Served::default()));
-    assert_eq!(input, b"0123");
+    let mut input = Vec::with_capacity(4);
+    let room = input.capacity();
+    assert_eq!(uart.serve(&mut input), Ok(Served::default()));
+    assert_eq!((input.as_slice(), input.capacity()), (&b"0123"[..], room));
     assert!(!uart.is_receiving());
-    input.clear();
+    input = Vec::with_capacity(100);
     uart.start_receiving();
-    uart.serve(&mut input, 100).unwrap();
+    uart.serve(&mut input).unwrap();
     assert_eq!(input, b"456789");
     assert_ne!(model.modem_control & 2, 0);
 }
@@ -162,12 +164,12 @@ fn a_reader_without_room_leaves_bytes_in_the_device() {
 #[test]
 fn lost_bytes_are_noticed() {
     let mut model = Model::default();
-    let mut input = Vec::new();
+    let mut input = Vec::with_capacity(100);
     start(&mut model, &mut input).unwrap();
     model.arrive(&[b'a'; 20]);
     let mut uart = start(&mut model, &mut input).unwrap();
     uart.start_receiving();
-    assert!(uart.serve(&mut input, 100).unwrap().overrun);
+    assert!(uart.serve(&mut input).unwrap().overrun);
     assert_eq!(input.len(), 16);
 }
 
@@ -184,15 +186,15 @@ fn output_goes_a_fifo_at_a_time() {
         // The transmitter is busy.
         assert_eq!(uart.transmit(b"more"), Ok(0));
         uart.announce_room();
-        assert_eq!(uart.serve(&mut Vec::new(), 1), Ok(Served::default()));
+        assert_eq!(uart.serve(&mut Vec::with_capacity(1)), Ok(Served::default()));
         model.drain();
     }
     assert_eq!(model.sent, text);
     let mut uart = start(&mut model, &mut Vec::new()).unwrap();
     uart.announce_room();
-    assert!(uart.serve(&mut Vec::new(), 1).unwrap().room);
+    assert!(uart.serve(&mut Vec::with_capacity(1)).unwrap().room);
     // Reported once per request.
-    assert_eq!(uart.serve(&mut Vec::new(), 1), Ok(Served::default()));
+    assert_eq!(uart.serve(&mut Vec::with_capacity(1)), Ok(Served::default()));
 }
 
 /// Responds from a number sequence, and counts accesses.
@@ -224,11 +226,11 @@ impl Device for Nonsense {
 fn nonsense_takes_a_bounded_time() {
     for seed in 1..2_000 {
         let mut device = Nonsense { state: seed, accesses: 0, scratch: 0 };
-        let mut input = Vec::new();
+        let mut input = Vec::with_capacity(100);
         if let Ok(mut uart) = start(&mut device, &mut input) {
             uart.start_receiving();
             for _ in 0..10 {
-                let _ = uart.serve(&mut input, 1000);
+                let _ = uart.serve(&mut input);
                 let _ = uart.transmit(b"0123456789abcdefghijk");
                 uart.announce_room();
             }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use serde::Deserialize;
 
@@ -15,7 +16,7 @@ use super::{END_TO_END, Selection, again, long};
 use crate::cargo::{self, Metadata};
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
-use crate::test_output::{CargoTestReader, Counts, Line};
+use crate::test_output::{CargoTestReader, Counts, Line, took};
 
 /// End-to-end tests per processor that run at the same time.
 const TESTS_PER_PROCESSOR: usize = 2;
@@ -110,12 +111,14 @@ impl CargoTests<'_> {
         let mut parser = CargoTestReader::default();
         let mut chatter = Vec::new();
         let mut is_built = false;
+        let mut began = Instant::now();
         for line in BufReader::new(reader).lines().map_while(Result::ok) {
             match parser.read(&line) {
                 Line::SuiteEnded(suite, counts) => {
                     if counts != Counts::default() {
-                        println!("  {suite}: {counts}");
+                        println!("  {suite}: {counts}{}", took(began));
                     }
+                    began = Instant::now();
                     total += counts;
                     chatter.clear();
                 }

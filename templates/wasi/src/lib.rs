@@ -1,115 +1,145 @@
 //! Template of WASI programs: preview 1 over this system's contracts.
+//!
+//! `calls` has the table of calls and performs them; `guest` checks what a program says of its memory; `walk` resolves
+//! paths within a `folder` that the program was given, and `descriptors` has what is open. A program reaches the folders
+//! it was given, its standard streams, clocks and random bytes, and nothing else. Deliberately not here: the runtime of
+//! modules, which is `sip-wasm`.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod abi;
+mod calls;
+mod descriptors;
+mod errors;
+mod file;
+mod folder;
+mod guest;
+mod host;
+mod listing;
+mod streams;
+mod walk;
+
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use sip_wasm::{Caller, Host, Instance, Module, Trap};
-use stdio::Output;
+use client::namespace::Namespace;
+use sip_wasm::{Instance, Module};
+use stdio::{Input, Output};
+
+use crate::abi::rights;
+use crate::descriptors::{Descriptor, Descriptors, Object};
+use crate::folder::Folder;
+use crate::host::Wasi;
+use crate::streams::Streams;
+
+pub use calls::IMPORTS;
 
 sip::startup!("manifest.toml");
 
-/// What modules can import.
-pub const IMPORTS: &str = "func wasi_snapshot_preview1 fd_write i32 i32 i32 i32 -> i32
-func wasi_snapshot_preview1 proc_exit i32
-func wasi_snapshot_preview1 args_sizes_get i32 i32 -> i32
-func wasi_snapshot_preview1 args_get i32 i32 -> i32
-func wasi_snapshot_preview1 environ_sizes_get i32 i32 -> i32
-func wasi_snapshot_preview1 environ_get i32 i32 -> i32
-";
-
-const SUCCESS: u128 = 0;
-const EBADF: u128 = 8;
-const EFAULT: u128 = 21;
-
-struct Wasi {
-    output: Output,
-    arguments: Vec<String>,
-}
+/// Exit status of a program that cannot be started as asked.
+const STATUS_MISTAKE: i32 = 2;
 
 /// Runs the module.
 pub fn main(startup: Startup, module: Module) -> i32 {
+    let mut namespace = Namespace::new(startup.namespace);
+    let given = match given_folders(&startup.dir, &startup.working_folder, startup.no_working_folder) {
+        Ok(given) => given,
+        Err(mistake) => {
+            stdio::report::error(format_args!("{mistake}"));
+            return STATUS_MISTAKE;
+        }
+    };
+    let mut descriptors = Descriptors::default();
+    let streams =
+        [(Object::Input, rights::OF_INPUT), (Object::Output, rights::OF_OUTPUT), (Object::Error, rights::OF_OUTPUT)];
+    let opened = streams.map(|(object, base)| Descriptor::stream(object, base));
+    let mut folders = Vec::new();
+    for (place, path) in given {
+        match Folder::preopen(&mut namespace, &place) {
+            Ok(folder) => folders.push(Descriptor::preopened(folder, path)),
+            Err(error) => return stdio::report::path_error(&place, &error),
+        }
+    }
+    for descriptor in opened.into_iter().chain(folders) {
+        if descriptors.add(descriptor).is_err() {
+            stdio::report::error(format_args!("too many folders; leave some --dir out"));
+            return STATUS_MISTAKE;
+        }
+    }
+    let mut arguments = Vec::from([own_name()]);
+    arguments.extend(startup.argv);
+    let mut host = Wasi {
+        namespace,
+        descriptors,
+        streams: Streams::new(startup.input.map(Input::new), Output::new(startup.output)),
+        arguments,
+        environment: startup.env,
+        random: None,
+        started_ns: sip::time::monotonic(),
+    };
+    run(module, &mut host)
+}
+
+fn run(module: Module, host: &mut Wasi) -> i32 {
     let mut instance = match Instance::new(module) {
         Ok(instance) => instance,
         Err(error) => sip::process::fail(format_args!("{error}")),
     };
-    let mut host = Wasi { output: Output::new(startup.output), arguments: startup.words };
-    host.arguments.insert(0, String::from("program"));
-    instance.start(&mut host);
-    match instance.call("_start", &[], &mut host) {
-        Ok(_) => host.output.finish_with(0),
-        Err(error) => sip::process::fail(format_args!("{error}")),
+    instance.start(host);
+    match instance.call("_start", &[], host) {
+        Ok(_) => host.streams.finish(0),
+        Err(error) => sip::process::fail(format_args!("{error}; a WASI command exports `_start`")),
     }
 }
 
-fn word(memory: &[u8], at: u32) -> Option<u32> {
-    memory.get(at as usize..)?.first_chunk().map(|chunk| u32::from_le_bytes(*chunk))
+/// Name of the program: the last link of its principal, without the publisher.
+fn own_name() -> String {
+    let principal = sip::principal::own();
+    let last = principal.rsplit(sip::principal::JOINT).next().unwrap_or("");
+    last.split('.').next().unwrap_or("").into()
 }
 
-fn set_word(memory: &mut [u8], at: u32, value: u32) -> Option<()> {
-    memory.get_mut(at as usize..at as usize + 4)?.copy_from_slice(&value.to_le_bytes());
-    Some(())
-}
-
-impl Wasi {
-    fn write(&mut self, caller: &mut Caller<'_>) -> Option<()> {
-        let (vectors, count, written) = (caller.u32(1), caller.u32(2), caller.u32(3));
-        let memory = caller.memory();
-        let mut all = 0;
-        for number in 0..count {
-            let start = word(memory, vectors + number * 8)?;
-            let length = word(memory, vectors + number * 8 + 4)?;
-            let bytes = memory.get(start as usize..start as usize + length as usize)?;
-            self.output.write(bytes).ok()?;
-            all += length;
+/// The folders that the program is given: of each the place in the namespace and the path under which it sees it.
+fn given_folders(asked: &[String], working_folder: &str, is_without: bool) -> Result<Vec<(String, String)>, String> {
+    let mut given = Vec::new();
+    if !is_without && !working_folder.is_empty() {
+        // Relative paths are looked up under `.`; in the root they are the same as absolute ones.
+        if path::parts(working_folder).next().is_some() {
+            given.push((working_folder.into(), String::from(".")));
         }
-        set_word(memory, written, all)
+        given.push((working_folder.into(), working_folder.into()));
     }
-
-    fn arguments(&self, caller: &mut Caller<'_>) -> Option<()> {
-        let (pointers, mut place) = (caller.u32(0), caller.u32(1));
-        let memory = caller.memory();
-        for (number, argument) in self.arguments.iter().enumerate() {
-            set_word(memory, pointers + number as u32 * 4, place)?;
-            let end = place as usize + argument.len();
-            memory.get_mut(place as usize..end)?.copy_from_slice(argument.as_bytes());
-            *memory.get_mut(end)? = 0;
-            place = end as u32 + 1;
+    let base = if working_folder.is_empty() { "/" } else { working_folder };
+    for one in asked {
+        let (place, seen) = one.split_once("::").unwrap_or((one, one));
+        if place.is_empty() || seen.is_empty() {
+            return Err(alloc::format!("--dir {one}: write the path of a folder, or PATH::OTHER"));
         }
-        Some(())
+        given.push((path::absolute(base, place), seen.into()));
     }
+    Ok(given)
 }
 
-impl Host for Wasi {
-    fn call(&mut self, import: usize, caller: &mut Caller<'_>) -> Result<(), Trap> {
-        let done = match import {
-            0 if !matches!(caller.u32(0), 1 | 2) => {
-                caller.set_result(0, EBADF);
-                return Ok(());
-            }
-            0 => self.write(caller),
-            1 => {
-                let _ = self.output.flush();
-                sip::process::exit(caller.u32(0) as i32)
-            }
-            2 => {
-                let bytes: usize = self.arguments.iter().map(|argument| argument.len() + 1).sum();
-                let (count, size) = (caller.u32(0), caller.u32(1));
-                let memory = caller.memory();
-                set_word(memory, count, self.arguments.len() as u32).and_then(|()| set_word(memory, size, bytes as u32))
-            }
-            3 => self.arguments(caller),
-            4 => {
-                let (count, size) = (caller.u32(0), caller.u32(1));
-                let memory = caller.memory();
-                set_word(memory, count, 0).and_then(|()| set_word(memory, size, 0))
-            }
-            _ => Some(()),
-        };
-        caller.set_result(0, if done.is_some() { SUCCESS } else { EFAULT });
-        Ok(())
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(asked: &[&str], working_folder: &str) -> Vec<(String, String)> {
+        let asked: Vec<String> = asked.iter().map(|text| String::from(*text)).collect();
+        given_folders(&asked, working_folder, false).expect("folders")
+    }
+
+    #[test]
+    fn the_working_folder_is_seen_as_itself_and_by_relative_paths() {
+        let pair = |place: &str, seen: &str| (String::from(place), String::from(seen));
+        assert_eq!(given(&[], "/fs/disk0"), [pair("/fs/disk0", "."), pair("/fs/disk0", "/fs/disk0")]);
+        assert_eq!(given(&[], "/"), [pair("/", "/")]);
+        assert_eq!(given(&[], ""), []);
+        assert_eq!(given(&["/fs/disk0/x"], ""), [pair("/fs/disk0/x", "/fs/disk0/x")]);
+        assert_eq!(given(&["x::/"], "/fs")[2..], [pair("/fs/x", "/")]);
+        assert!(given_folders(&[String::from("::/")], "", false).is_err());
+        assert_eq!(given_folders(&[], "/fs", true), Ok(Vec::new()));
     }
 }

@@ -23,6 +23,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("lib/fat", &["lib/block-source", "lib/layout", "lib/task-sync"]),
     ("lib/host-service", &[]),
     ("lib/http", &[]),
+    ("lib/image-analysis", &["abi", "lib/image-check", "lib/manifest-model"]),
     ("lib/image-check", &["abi"]),
     (
         "lib/install",
@@ -30,6 +31,7 @@ const LEGAL: &[(&str, &[&str])] = &[
             "abi",
             "lib/boot-order",
             "lib/codes",
+            "lib/image-analysis",
             "lib/image-check",
             "lib/manifest-model",
             "lib/package",
@@ -101,6 +103,7 @@ const LEGAL: &[(&str, &[&str])] = &[
             "abi",
             "lib/boot-image",
             "lib/boot-order",
+            "lib/command-language",
             "lib/manifest",
             "lib/diagnostics",
             "lib/image-check",

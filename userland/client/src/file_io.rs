@@ -54,7 +54,18 @@ impl OpenFile {
     /// Reads from byte `offset` into `block`, up to its length. Returns the block and the number of bytes read, 0 at
     /// the end of the file.
     pub fn read_at(&mut self, block: ExVec<u8>, offset: u64) -> Result<(ExVec<u8>, usize), AccessError> {
-        let wanted = u32::try_from(block.len()).unwrap_or(u32::MAX);
+        let all = block.len();
+        self.read_part(block, offset, all)
+    }
+
+    /// Reads at most `bytes` bytes from byte `offset` into the start of `block`. See [`read_at`](Self::read_at).
+    pub fn read_part(
+        &mut self,
+        block: ExVec<u8>,
+        offset: u64,
+        bytes: usize,
+    ) -> Result<(ExVec<u8>, usize), AccessError> {
+        let wanted = count_of(&block, bytes);
         match self.ask(REQUEST_LIMIT, |ready| ready.read(block, offset, wanted))? {
             file::ImpReadyAfterRead::ReadDone { data, count, next } => {
                 self.endpoint = Ok(next);
@@ -81,11 +92,11 @@ impl OpenFile {
         match self.ask(REQUEST_LIMIT, |ready| ready.write(block, offset, count))? {
             file::ImpReadyAfterWrite::WriteDone { data, next } => {
                 self.endpoint = Ok(next);
-                Ok(Written { block: data, bytes: count as usize, failed: None })
+                Ok(Written { block: data, bytes: count as usize, offset, failed: None })
             }
             file::ImpReadyAfterWrite::WriteFailed { data, error, written, next } => {
                 self.endpoint = Ok(next);
-                Ok(Written { block: data, bytes: written.min(count) as usize, failed: Some(error) })
+                Ok(Written { block: data, bytes: written.min(count) as usize, offset, failed: Some(error) })
             }
             file::ImpReadyAfterWrite::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }
@@ -96,13 +107,13 @@ impl OpenFile {
     pub fn append(&mut self, block: ExVec<u8>, bytes: usize) -> Result<Written, AccessError> {
         let count = count_of(&block, bytes);
         match self.ask(REQUEST_LIMIT, |ready| ready.append(block, count))? {
-            file::ImpReadyAfterAppend::Appended { data, next, .. } => {
+            file::ImpReadyAfterAppend::Appended { data, offset, next } => {
                 self.endpoint = Ok(next);
-                Ok(Written { block: data, bytes: count as usize, failed: None })
+                Ok(Written { block: data, bytes: count as usize, offset, failed: None })
             }
             file::ImpReadyAfterAppend::WriteFailed { data, error, written, next } => {
                 self.endpoint = Ok(next);
-                Ok(Written { block: data, bytes: written.min(count) as usize, failed: Some(error) })
+                Ok(Written { block: data, bytes: written.min(count) as usize, offset: 0, failed: Some(error) })
             }
             file::ImpReadyAfterAppend::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }
@@ -145,6 +156,8 @@ pub struct Written {
     pub block: ExVec<u8>,
     /// Number of its bytes that are in the file.
     pub bytes: usize,
+    /// Where in the file they begin; 0 if an append failed.
+    pub offset: u64,
     /// The error, if not all of them are.
     pub failed: Option<file::FileError>,
 }

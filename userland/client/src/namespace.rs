@@ -42,6 +42,22 @@ pub struct Name {
     pub node: u64,
 }
 
+/// A page of names.
+pub struct Page {
+    /// The block, for the next page.
+    pub page: ExVec<u8>,
+    /// Where the next page begins; `None` if this is the last one.
+    pub next: Option<u64>,
+    used: usize,
+}
+
+impl Page {
+    /// Returns its entries but `.` and `..`.
+    pub fn entries(&self) -> impl Iterator<Item = directory_page::Entry<'_>> {
+        directory_page::entries(&self.page[..self.used]).filter(|entry| !matches!(entry.name, b"." | b".."))
+    }
+}
+
 /// The access control list that governs a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameAcl {
@@ -196,34 +212,41 @@ impl Namespace {
         }
     }
 
+    /// Lists names of this folder from a cursor on: 0 first, then that of the last page. `page` has the entries, in the
+    /// format of [`directory_page`].
+    pub fn page(&mut self, page: ExVec<u8>, from: u64) -> Result<Page, AccessError> {
+        let empty = block("")?;
+        match self.ask(REQUEST_LIMIT, |ready| ready.enumerate(empty, from, page))? {
+            directory::ImpReadyAfterEnumerate::Page { page, bytes, cursor, more, next } => {
+                self.endpoint = Ok(next);
+                // A server whose cursor does not advance would loop its client for ever.
+                Ok(Page {
+                    used: (bytes as usize).min(page.len()),
+                    page,
+                    next: (more && cursor != from).then_some(cursor),
+                })
+            }
+            directory::ImpReadyAfterEnumerate::NotEnumerated { error, next, .. } => {
+                self.endpoint = Ok(next);
+                Err(error.into())
+            }
+            directory::ImpReadyAfterEnumerate::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
     /// Calls `each` for every name in this folder but `.` and `..`, in the server's order.
     pub fn for_each_name(&mut self, mut each: impl FnMut(Name)) -> Result<(), AccessError> {
         let mut page = ExVec::<u8>::new(directory_page::PAGE_BYTES)?;
-        let mut from = 0;
-        loop {
-            let empty = block("")?;
-            match self.ask(REQUEST_LIMIT, |ready| ready.enumerate(empty, from, page))? {
-                directory::ImpReadyAfterEnumerate::Page { page: filled, bytes, cursor, more, next } => {
-                    self.endpoint = Ok(next);
-                    let used = (bytes as usize).min(filled.len());
-                    let is_name = |entry: &directory_page::Entry<'_>| !matches!(entry.name, b"." | b"..");
-                    for entry in directory_page::entries(&filled[..used]).filter(is_name) {
-                        each(Name { name: entry.name.into(), kind: entry.kind, node: entry.node });
-                    }
-                    // A server whose cursor does not advance would loop its client for ever.
-                    if !more || cursor == from {
-                        return Ok(());
-                    }
-                    page = filled;
-                    from = cursor;
-                }
-                directory::ImpReadyAfterEnumerate::NotEnumerated { error, next, .. } => {
-                    self.endpoint = Ok(next);
-                    return Err(error.into());
-                }
-                directory::ImpReadyAfterEnumerate::ChannelClosed(_) => return Err(AccessError::ServerEnded),
+        let mut from = Some(0);
+        while let Some(cursor) = from {
+            let filled = self.page(page, cursor)?;
+            for entry in filled.entries() {
+                each(Name { name: entry.name.into(), kind: entry.kind, node: entry.node });
             }
+            from = filled.next;
+            page = filled.page;
         }
+        Ok(())
     }
 
     /// Returns all names in the folder at `path`, sorted by bytes.

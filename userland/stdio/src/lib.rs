@@ -16,6 +16,7 @@ use core::fmt;
 use contracts::pipe::{self, PipeError};
 use sip::Status;
 use sip::exheap::ExVec;
+use sip::select::Waitable;
 
 /// Bytes buffered before they are sent as a block.
 const GATHER_BYTES: usize = 16 * 1024;
@@ -71,6 +72,14 @@ impl Output {
     pub fn write_block(&mut self, block: ExVec<u8>) -> Result<(), PipeBroken> {
         self.flush()?;
         self.send(block)
+    }
+
+    /// What to wait for before the next block can be sent without waiting; `None` if it can be.
+    pub fn pending(&self) -> Option<&dyn Waitable> {
+        match &self.writer {
+            Writer::Waiting(endpoint) => Some(endpoint),
+            Writer::Ready(_) | Writer::Broken(_) => None,
+        }
     }
 
     /// Sends buffered data.
@@ -141,6 +150,11 @@ impl Input {
     /// Wraps the endpoint that the program was given.
     pub fn new(endpoint: pipe::Exp<pipe::states::Ready>) -> Input {
         Input { endpoint: Some(endpoint), pending: Vec::new(), ended: false }
+    }
+
+    /// What to wait for before [`block`](Input::block) returns without waiting; `None` at the end.
+    pub fn pending(&self) -> Option<&dyn Waitable> {
+        self.endpoint.as_ref().map(|endpoint| endpoint as &dyn Waitable)
     }
 
     /// Returns the next block as it was written, or `None` at the end. Do not mix with [`line`](Input::line).

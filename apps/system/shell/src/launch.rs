@@ -99,7 +99,7 @@ impl Call {
         let is_optional =
             self.manifest.endpoints.iter().any(|slot| slot.source == Source::StandardInput && slot.optional);
         let asks_itself = is_optional && self.manifest.contracts.iter().any(|contract| contract.name == "Console");
-        let has_work = has_last_position(&self.manifest, &self.assigned);
+        let has_work = has_last_position(&self.manifest, &self.assigned) && !arguments::reads_its_words(&self.manifest);
         reads_input(&self.manifest) && !asks_itself && !has_work && ends == Ends::Foreground
     }
 

@@ -18,6 +18,8 @@ use crate::report::Finding;
 pub const LIST_MAX: usize = 256;
 /// Maximum length of a summary, in bytes.
 const SUMMARY_MAX: usize = 200;
+/// Maximum length of a function's name in an assertion, in bytes.
+const FUNCTION_MAX: usize = 400;
 /// Maximum restart time, in milliseconds.
 const TIME_MAX_MS: u32 = 3_600_000;
 /// The contract through which a directory hands clients over.
@@ -41,6 +43,7 @@ pub fn findings(manifest: &Manifest) -> Vec<Finding> {
     check.texts();
     check.parameters();
     check.limits();
+    check.assertions();
     check.findings
 }
 
@@ -105,7 +108,17 @@ impl Check<'_> {
             ("devices", manifest.devices.len(), Field::row("device", LIST_MAX, "name")),
             ("required programs", manifest.requires.len(), Field::row("requires", LIST_MAX, "program")),
             ("permissions", manifest.permissions.len(), Field::of("permissions", "list")),
+            ("bounded functions", manifest.assertions.max_stack.len(), Field::of("assert", "max-stack-of")),
+            ("functions without panics", manifest.assertions.no_panic.len(), Field::of("assert", "no-panic")),
+            ("functions without allocations", manifest.assertions.no_alloc.len(), Field::of("assert", "no-alloc")),
+            ("functions without floats", manifest.assertions.no_float.len(), Field::of("assert", "no-float")),
         ];
+        for (index, contract) in manifest.contracts.iter().enumerate() {
+            let awaited = contract.waits_for.as_ref().map_or(0, Vec::len);
+            let (list, field) =
+                (format!("`waits-for` of `{}`", contract.name), Field::row("contract", index, "waits-for"));
+            self.findings.extend(long_list(&manifest.name, &list, awaited, field));
+        }
         for (what, length, field) in lists {
             self.findings.extend(long_list(&manifest.name, &format!("the list of {what}"), length, field));
         }
@@ -126,6 +139,7 @@ impl Check<'_> {
                 let remedy = "write letters, digits and underscores, a letter first";
                 self.refuse(Code::ContractName, what, remedy, (field(index), "not a name"));
             }
+            self.awaited(index, contract);
             match Automaton::decode(&contract.automaton) {
                 Ok(automaton) if automaton.name == *name => automata.push(Some(automaton)),
                 Ok(other) => {
@@ -141,6 +155,55 @@ impl Check<'_> {
             }
         }
         automata
+    }
+
+    /// Checks what the answers of an exported contract wait for.
+    fn awaited(&mut self, index: usize, contract: &ContractUse) {
+        let Some(awaited) = &contract.waits_for else { return };
+        let (name, field) = (&contract.name, Field::row("contract", index, "waits-for"));
+        if !handles(contract.side, Side::Exporter) {
+            let what = format!("`{name}` has `waits-for`, but the program gives no answers of it");
+            let remedy = "remove `waits-for`; it belongs to exported contracts";
+            self.refuse(Code::WaitsForOther, what, remedy, (field, "not exported"));
+        }
+        for (item, other) in awaited.iter().enumerate() {
+            let other = self.manifest.contracts.get(usize::from(other.contract));
+            if other.is_none_or(|other| !handles(other.side, Side::Importer)) {
+                let other = other.map_or("a contract that is not listed", |other| other.name.as_str());
+                let what = format!("answers of `{name}` wait for {other}, which the program does not import");
+                let remedy = "name contracts of the list with `use = \"import\"` or `\"both\"`";
+                self.refuse(Code::WaitsForOther, what, remedy, (field.item(item), "not imported"));
+            }
+        }
+    }
+
+    /// Checks the names of functions in assertions; whether the assertions hold is seen in the image.
+    fn assertions(&mut self) {
+        let asserted = &self.manifest.assertions;
+        let stacks: Vec<String> = asserted.max_stack.iter().map(|(function, _)| function.clone()).collect();
+        let lists = [
+            ("max-stack-of", &stacks),
+            ("no-panic", &asserted.no_panic),
+            ("no-alloc", &asserted.no_alloc),
+            ("no-float", &asserted.no_float),
+        ];
+        for (key, functions) in lists {
+            for (item, function) in functions.iter().enumerate() {
+                if function.is_empty() || function.len() > FUNCTION_MAX || function.chars().any(char::is_control) {
+                    let what = format!("{function:?} cannot be the name of a function");
+                    let remedy = "write its path, `crate::module::Type::function`, or \"*\" for the whole program";
+                    self.refuse(Code::BadAssertion, what, remedy, (Field::of("assert", key).item(item), "no function"));
+                } else if functions[..item].contains(function) {
+                    let what = format!("`{function}` is listed twice in `{key}`");
+                    let at = (Field::of("assert", key).item(item), "this is the second");
+                    self.refuse(Code::BadAssertion, what, "remove one of them", at);
+                }
+            }
+        }
+        if !asserted.is_empty() && self.manifest.code.image_digest().is_none() {
+            let what = "a script has no machine code of which something could be asserted";
+            self.refuse(Code::BadAssertion, what, "remove [assert]", (Field::table("assert", None), "of a script"));
+        }
     }
 
     fn endpoints(&mut self, automata: &[Option<Automaton>]) {

@@ -7,6 +7,7 @@
 //! answers; it has none of the service's endpoints.
 
 mod chain;
+mod conversations;
 mod flows;
 mod grid;
 mod guard;
@@ -22,6 +23,7 @@ use core::fmt;
 
 use manifest_model::{Code as ProgramCode, Permission};
 
+pub use conversations::{Conversation, Conversations, conversations};
 pub use patterns::{Who, paths_meet};
 pub use rules::Rule;
 

@@ -75,7 +75,7 @@ pub fn fingerprint(name: &str) -> [u8; 32] {
 
 pub fn contract(name: &str, side: ContractSide) -> ContractUse {
     let automaton = automaton(name).encode();
-    ContractUse { name: name.into(), side, fingerprint: sha256(&automaton), automaton }
+    ContractUse { name: name.into(), side, fingerprint: sha256(&automaton), automaton, waits_for: None }
 }
 
 /// A contract of this name with another protocol.
@@ -83,7 +83,7 @@ pub fn other_contract(name: &str, side: ContractSide) -> ContractUse {
     let mut automaton = automaton(name);
     automaton.queue_to_importer = 2;
     let automaton = automaton.encode();
-    ContractUse { name: name.into(), side, fingerprint: sha256(&automaton), automaton }
+    ContractUse { name: name.into(), side, fingerprint: sha256(&automaton), automaton, waits_for: None }
 }
 
 pub fn slot(manifest: &Manifest, name: &str, contract: &str, side: Side, source: Source) -> EndpointSlot {

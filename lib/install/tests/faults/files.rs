@@ -33,7 +33,7 @@ fn files(deed: Deed) -> Vec<Case> {
         spoil(&mut bytes);
         bytes
     };
-    let manifest = good.windows(4).position(|window| window == b"SGM1").expect("it has a manifest");
+    let manifest = good.windows(4).position(|window| window == b"SGM2").expect("it has a manifest");
     let image = good.windows(4).position(|window| window == b"\x7FELF").expect("it has an image");
     let with_bill = |bill: &[u8]| {
         let manifest = deed.good();

@@ -456,7 +456,7 @@ impl Plan {
             let side = if is_exported { ContractSide::Both } else { ContractSide::Import };
             let name = contract_name(contract);
             let fingerprint = sha256(&automaton);
-            manifest.contracts.push(ContractUse { name, side, fingerprint, automaton });
+            manifest.contracts.push(ContractUse { name, side, fingerprint, automaton, waits_for: None });
         }
         let place =
             |contract: usize| program.lists.iter().position(|&listed| listed == contract).expect("listed") as u16;

@@ -39,7 +39,13 @@ pub fn automaton(name: &str) -> Automaton {
 
 pub fn contract(name: &str) -> ContractUse {
     let automaton = automaton(name).encode();
-    ContractUse { name: name.into(), side: ContractSide::Both, fingerprint: sha256(&automaton), automaton }
+    ContractUse {
+        name: name.into(),
+        side: ContractSide::Both,
+        fingerprint: sha256(&automaton),
+        automaton,
+        waits_for: None,
+    }
 }
 
 pub fn fingerprint(name: &str) -> [u8; 32] {

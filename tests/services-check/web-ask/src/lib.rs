@@ -134,13 +134,14 @@ impl Asking {
             Err(status) => return (format!("{target}: {}\n", status.text()), None),
         };
         let deadline = Deadline::after_ns(self.time_ns);
-        let taken = channel.serve(head, importer).receive_by(deadline);
-        let channel = match taken {
+        let taking = channel.serve(head, importer);
+        let mut answer = Answer::default();
+        // Before it is known whether the request was taken: an application may answer it first, and wait for that.
+        answer.end = self.hear(exporter, deadline, &mut answer).err().unwrap_or("whole");
+        let channel = match taking.receive_by(deadline) {
             Ok(web_application::ImpReadyAfterServe::Taken { next }) => Some(next),
             Ok(web_application::ImpReadyAfterServe::ChannelClosed(_)) | Err(_) => None,
         };
-        let mut answer = Answer::default();
-        answer.end = self.hear(exporter, deadline, &mut answer).err().unwrap_or("whole");
         let Answer { status, head, body, end } = answer;
         let body = String::from_utf8_lossy(&body).into_owned();
         (format!("== {target}: {status}, {end}\n{head}\n{body}\n"), channel)

@@ -1,0 +1,31 @@
+#!/bin/sh
+# Builds sqlite.wasm from main.c and the amalgamation of SQLite in the crate libsqlite3-sys, which comes from crates.io.
+# The module has SQLite (public domain) and wasi-libc (MIT, Apache-2.0 with LLVM exception, BSD) in it.
+# Needs cargo, and of Debian: clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# The sources: version and checksum of the archive are those of the registry.
+version=0.35.0
+mkdir "$work/src"
+: >"$work/src/lib.rs"
+cat >"$work/Cargo.toml" <<END
+[package]
+name = "sources"
+version = "0.0.0"
+edition = "2024"
+[dependencies]
+libsqlite3-sys = "=$version"
+END
+cd "$work"
+cargo vendor --quiet vendor >/dev/null
+sources=$work/vendor/libsqlite3-sys/sqlite3
+echo "c9a0b6829b81d5f1b78392181f09744c818117a725667411d517b98149fcd3be  $sources/sqlite3.c" | sha256sum --check --quiet
+
+clang-14 --target=wasm32-wasi -O2 -s -o "$here/sqlite.wasm" "-I$sources" \
+    -DSQLITE_THREADSAFE=0 -DSQLITE_OMIT_LOAD_EXTENSION -DSQLITE_OMIT_WAL -DSQLITE_MAX_MMAP_SIZE=0 \
+    -DSQLITE_TEMP_STORE=3 -DLONGDOUBLE_TYPE=double -D_WASI_EMULATED_GETPID -Wl,-z,stack-size=262144 \
+    "$here/main.c" "$sources/sqlite3.c" -lwasi-emulated-getpid

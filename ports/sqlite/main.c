@@ -1,0 +1,120 @@
+/* SQLite as a command: runs statements on a database and prints rows, a line each, columns separated by `|`. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sqlite3.h"
+
+/* A program that holds the database has a folder beside it, `DATABASE.lock`: WASI has no locks of files. */
+#define LOCKING "unix-dotfile"
+#define BUSY_MS 2000
+
+static const char *separator = "|";
+static int has_header = 0;
+
+static int usage(void) {
+    fputs("usage: sqlite [-header] [-separator TEXT] DATABASE [SQL...]; without SQL, statements are read from standard input\n",
+          stderr);
+    return 2;
+}
+
+static int print_row(void *begun, int columns, char **values, char **names) {
+    int *rows = begun;
+    if (has_header && *rows == 0) {
+        for (int column = 0; column < columns; column++) {
+            printf("%s%s", column ? separator : "", names[column]);
+        }
+        putchar('\n');
+    }
+    ++*rows;
+    for (int column = 0; column < columns; column++) {
+        printf("%s%s", column ? separator : "", values[column] ? values[column] : "");
+    }
+    putchar('\n');
+    return ferror(stdout);
+}
+
+/* Runs statements; returns the exit status. */
+static int run(sqlite3 *database, const char *path, const char *sql) {
+    int rows = 0;
+    char *message = NULL;
+    int result = sqlite3_exec(database, sql, print_row, &rows, &message);
+    if (result == SQLITE_OK) {
+        return 0;
+    }
+    fprintf(stderr, "%s: %s\n", path, message ? message : sqlite3_errstr(result));
+    if (result == SQLITE_BUSY) {
+        fprintf(stderr, "another program uses it, or one was ended in the middle: then remove %s.lock (`rmdir`) and try again\n",
+                path);
+    }
+    sqlite3_free(message);
+    return 1;
+}
+
+/* Reads standard input and runs each statement when it is complete. */
+static int run_input(sqlite3 *database, const char *path) {
+    size_t used = 0, room = 4096;
+    char *text = malloc(room);
+    int status = 0;
+    while (text && fgets(text + used, (int)(room - used), stdin)) {
+        used += strlen(text + used);
+        if (text[used - 1] == '\n' && sqlite3_complete(text)) {
+            status |= run(database, path, text);
+            fflush(stdout);
+            used = 0;
+        }
+        if (room - used < 2) {
+            char *larger = realloc(text, room * 2);
+            if (!larger) {
+                break;
+            }
+            text = larger;
+            room *= 2;
+        }
+    }
+    if (!text || !feof(stdin)) {
+        fputs("standard input: no memory, or it broke off\n", stderr);
+        return 1;
+    }
+    if (used > 0) {
+        status |= run(database, path, text);
+    }
+    free(text);
+    return status;
+}
+
+int main(int count, char **words) {
+    int next = 1;
+    for (; next < count && words[next][0] == '-'; next++) {
+        if (!strcmp(words[next], "-header")) {
+            has_header = 1;
+        } else if (!strcmp(words[next], "-separator") && next + 1 < count) {
+            separator = words[++next];
+        } else {
+            return usage();
+        }
+    }
+    if (next == count) {
+        return usage();
+    }
+    const char *path = words[next++];
+    sqlite3 *database = NULL;
+    int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
+    if (sqlite3_open_v2(path, &database, flags, LOCKING) != SQLITE_OK) {
+        fprintf(stderr, "%s: %s; is its folder one that this program was given (`--dir`)?\n", path, sqlite3_errmsg(database));
+        return 1;
+    }
+    sqlite3_busy_timeout(database, BUSY_MS);
+    int status = 0;
+    if (next == count) {
+        status = run_input(database, path);
+    }
+    for (; next < count; next++) {
+        status |= run(database, path, words[next]);
+    }
+    if (sqlite3_close(database) != SQLITE_OK || fflush(stdout)) {
+        status = 1;
+    }
+    return status;
+}

@@ -1,0 +1,202 @@
+//! `sing run --wasm`: WebAssembly modules given bare, without a manifest. Each becomes a command of the system.
+//!
+//! A module gets a folder of its own in the output, with a copy of it and a manifest; a system manifest based on the one
+//! asked for adds them all. Neighbour: `wasm` composes their images, as of any program with a module.
+
+use std::path::{Path, PathBuf};
+
+use command_language::quote;
+use package_check::sha256;
+
+use crate::command_line::{MachineName, RunArguments};
+use crate::domains;
+use crate::failure::{Failure, Outcome};
+use crate::keys::hexadecimal;
+use crate::programs::Programs;
+use crate::repository::{Repository, write_if_changed};
+use crate::systems;
+
+/// Folder of what is made for bare modules.
+const FOLDER: &str = "bare-wasm";
+/// What every module begins with.
+const MAGIC: &[u8] = b"\0asm";
+
+/// A module, as a program.
+struct Module {
+    name: String,
+    file: String,
+    bytes: Vec<u8>,
+}
+
+/// Returns the repository with the modules as programs, and the arguments with a system that has them. A single module
+/// is what runs, unless commands are given.
+///
+/// # Errors
+/// A file is no module, two have one name, or the system cannot be the base of another.
+pub fn applied(repository: &Repository, arguments: &RunArguments) -> Outcome<(Repository, RunArguments)> {
+    let mut applied = arguments.clone();
+    if arguments.wasm.is_empty() {
+        return Ok((repository.clone(), applied));
+    }
+    let programs = Programs::find(repository);
+    let taken = |name: &str| programs.get(name).is_ok();
+    let modules: Vec<Module> = arguments.wasm.iter().map(|path| Module::read(path, taken)).collect::<Outcome<_>>()?;
+    refuse_twins(&modules)?;
+    applied.commands = commands(arguments, &modules)?;
+    let usual = match arguments.machine {
+        None | Some(MachineName::Hosted) if arguments.tap.is_some() => systems::HOSTED_TAP,
+        None | Some(MachineName::Hosted) => systems::HOSTED,
+        Some(MachineName::Qemu | MachineName::Microvm) => systems::BARE,
+    };
+    let asked = repository.system_manifest(arguments.system.as_deref().unwrap_or(Path::new(usual)))?;
+    let base = domains::base_name(repository, &asked, "--wasm")?;
+    let folder = write(repository, &asked, &base, &modules)?;
+    applied.system = Some(folder.join(system_file(&base)));
+    Ok((repository.with_programs(folder), applied))
+}
+
+impl Module {
+    fn read(path: &Path, is_taken: impl Fn(&str) -> bool) -> Outcome<Module> {
+        let bytes = std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?;
+        if !bytes.starts_with(MAGIC) {
+            return Err(Failure::new(format!("{} is not a WebAssembly module in the binary format", path.display()))
+                .remedy("compile a program for wasm32-wasip1, or translate text by wat2wasm"));
+        }
+        let file = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
+        let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
+        let name = program_name(&stem);
+        let name = if is_taken(&name) { program_name(&format!("wasm-{name}")) } else { name };
+        Ok(Module { name, file, bytes })
+    }
+
+    fn manifest(&self) -> String {
+        let Module { name, file, .. } = self;
+        let file: String =
+            file.chars().filter(|letter| letter.is_ascii_graphic() && !matches!(letter, '"' | '\\')).collect();
+        format!(
+            "# Made for a module without a manifest.\n\n[program]\nname = \"{name}\"\nversion = \"0.1.0\"\nabi = 1\n\
+             category = \"console\"\nsummary = \"the WebAssembly module {file}\"\n\n[code]\nwasm = \"module.wasm\"\n"
+        )
+    }
+}
+
+/// The name of a program for a file: what a name cannot have becomes a hyphen.
+fn program_name(stem: &str) -> String {
+    let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
+    let mut name: String = stem.chars().map(letter).collect();
+    if !name.starts_with(|first: char| first.is_ascii_lowercase()) {
+        name.insert_str(0, "wasm-");
+    }
+    name.truncate(63);
+    name
+}
+
+fn refuse_twins(modules: &[Module]) -> Outcome<()> {
+    let mut names: Vec<&str> = modules.iter().map(|module| module.name.as_str()).collect();
+    names.sort_unstable();
+    match names.windows(2).find(|pair| pair[0] == pair[1]) {
+        None => Ok(()),
+        Some(pair) => {
+            Err(Failure::new(format!("two modules would be the program `{}`", pair[0]))
+                .remedy("rename one of the files"))
+        }
+    }
+}
+
+/// What the shell runs: the commands given, or the only module with its words.
+fn commands(arguments: &RunArguments, modules: &[Module]) -> Outcome<Option<String>> {
+    let has_words = !arguments.words.is_empty() || !arguments.dir.is_empty() || !arguments.env.is_empty();
+    match modules {
+        [module] if arguments.commands.is_none() => {
+            let mut words = vec![module.name.clone(), "--no-working-folder".into()];
+            words.extend(arguments.dir.iter().flat_map(|folder| ["--dir".into(), quote(folder)]));
+            words.extend(arguments.env.iter().flat_map(|variable| ["--env".into(), quote(variable)]));
+            words.push("--".into());
+            words.extend(arguments.words.iter().map(|word| quote(word)));
+            Ok(Some(words.join(" ")))
+        }
+        _ if has_words => Err(Failure::new("--dir, --env and words belong to the one program that --wasm runs")
+            .remedy(
+                "with -c, and with several modules, write them in a command of the shell: `NAME --dir PATH WORDS`",
+            )),
+        _ => Ok(arguments.commands.clone()),
+    }
+}
+
+/// Writes the manifests, and returns their folder.
+fn write(repository: &Repository, system: &Path, base: &str, modules: &[Module]) -> Outcome<PathBuf> {
+    let names: Vec<&str> = modules.iter().map(|module| module.name.as_str()).collect();
+    let key = sha256(format!("{}\n{}", system.display(), names.join("\n")).as_bytes());
+    let folder = repository.output(FOLDER).join(&hexadecimal(&key)[..16]);
+    for module in modules {
+        let own = folder.join(&module.name);
+        write_if_changed(&own.join("module.wasm"), &module.bytes)?;
+        write_if_changed(&own.join("manifest.toml"), module.manifest().as_bytes())?;
+    }
+    let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    let text = format!(
+        "# What `--wasm` adds to `{base}`.\n\n[system]\nname = \"{base}-wasm\"\nbase = \"{base}\"\ninstalled = [{}]\n",
+        quoted.join(", ")
+    );
+    write_if_changed(&folder.join(system_file(base)), text.as_bytes())?;
+    Ok(folder)
+}
+
+fn system_file(base: &str) -> String {
+    format!("{base}-wasm.toml")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::command_line::{Command, CommandLine};
+
+    fn module(name: &str) -> Module {
+        Module { name: name.into(), file: format!("{name}.wasm"), bytes: MAGIC.to_vec() }
+    }
+
+    fn arguments(words: &[&str]) -> RunArguments {
+        let all = ["sing", "run", "--wasm", "x.wasm"].iter().chain(words);
+        match CommandLine::try_parse_from(all).expect("a command line").command {
+            Command::Run(arguments) => arguments,
+            _ => panic!("it is `run`"),
+        }
+    }
+
+    #[test]
+    fn any_file_name_gives_a_name() {
+        for (stem, name) in
+            [("rg", "rg"), ("Fd_Write-To.stdout", "fd-write-to-stdout"), ("7z", "wasm-7z"), ("", "wasm-")]
+        {
+            assert_eq!(program_name(stem), name);
+            assert!(manifest_model::is_name(&program_name(stem)), "{stem}");
+        }
+        assert!(manifest_model::is_name(&program_name(&"é".repeat(100))));
+    }
+
+    #[test]
+    fn one_module_runs_with_its_words() {
+        let given = arguments(&["--dir", "/fs/disk0/a b", "--env", "A=it's", "--", "-x", "--", ""]);
+        let run = commands(&given, &[module("rg")]).expect("a command").expect("a command");
+        assert_eq!(run, "rg --no-working-folder --dir '/fs/disk0/a b' --env \"A=it's\" -- -x -- ''");
+        let refused = commands(&given, &[module("a"), module("b")]).expect_err("whose words?").to_string();
+        assert!(refused.contains("write them in a command of the shell"), "{refused}");
+        let commands_given = arguments(&["-c", "rg x"]);
+        assert_eq!(commands(&commands_given, &[module("rg")]).expect("given"), Some("rg x".into()));
+        assert_eq!(commands(&arguments(&[]), &[module("a"), module("b")]).expect("a prompt"), None);
+    }
+
+    #[test]
+    fn a_file_that_is_no_module_is_refused_in_a_sentence() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.wasm");
+        std::fs::write(&path, "(module)").expect("a file");
+        let refused = Module::read(&path, |_| false).err().expect("text").to_string();
+        assert!(refused.contains("is not a WebAssembly module in the binary format"), "{refused}");
+        std::fs::write(&path, MAGIC).expect("a file");
+        assert_eq!(Module::read(&path, |name| name == "x").ok().map(|module| module.name), Some("wasm-x".into()));
+        assert!(refuse_twins(&[module("a"), module("b"), module("a")]).is_err());
+    }
+}

@@ -1,0 +1,182 @@
+//! The descriptors of the program, and what each may be used for.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use crate::abi::{Errno, rights};
+use crate::file::File;
+use crate::folder::Folder;
+use crate::listing::Listing;
+
+/// Maximum number of open descriptors.
+const MAX_DESCRIPTORS: usize = 1024;
+
+/// What a descriptor stands for.
+pub enum Object {
+    /// Standard input.
+    Input,
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Error,
+    /// A file.
+    File(File),
+    /// A folder, and where the program is in its list of names.
+    Folder(Folder, Listing),
+}
+
+/// An open descriptor.
+pub struct Descriptor {
+    /// What it stands for.
+    pub object: Object,
+    /// What may be done with it.
+    pub base: u64,
+    /// What may be done with what is opened from it.
+    pub inheriting: u64,
+    /// See [`descriptor_flags`](crate::abi::descriptor_flags).
+    pub flags: u16,
+    /// The path under which the program was given it, if it was.
+    pub preopened: Option<String>,
+}
+
+impl Descriptor {
+    /// A standard stream.
+    pub fn stream(object: Object, base: u64) -> Descriptor {
+        Descriptor { object, base, inheriting: 0, flags: 0, preopened: None }
+    }
+
+    /// A folder that the program is given under a path.
+    pub fn preopened(folder: Folder, path: String) -> Descriptor {
+        Descriptor {
+            object: Object::Folder(folder, Listing::default()),
+            base: rights::OF_FOLDER,
+            inheriting: rights::OF_FOLDER | rights::OF_FILE,
+            flags: 0,
+            preopened: Some(path),
+        }
+    }
+}
+
+/// All descriptors, by number.
+#[derive(Default)]
+pub struct Descriptors(Vec<Option<Descriptor>>);
+
+impl Descriptors {
+    /// Adds a descriptor under the lowest free number.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub fn add(&mut self, descriptor: Descriptor) -> Result<u32, Errno> {
+        let free = self.0.iter().position(Option::is_none).unwrap_or(self.0.len());
+        if free >= MAX_DESCRIPTORS {
+            return Err(Errno::MFILE);
+        }
+        if free == self.0.len() {
+            self.0.push(None);
+        }
+        self.0[free] = Some(descriptor);
+        Ok(free as u32)
+    }
+
+    /// Returns a descriptor that has these rights.
+    ///
+    /// # Errors
+    /// It is not open, or lacks a right.
+    pub fn get(&mut self, number: u32, wanted: u64) -> Result<&mut Descriptor, Errno> {
+        let descriptor = self.0.get_mut(number as usize).and_then(Option::as_mut).ok_or(Errno::BADF)?;
+        if wanted & !descriptor.base != 0 { Err(Errno::NOTCAPABLE) } else { Ok(descriptor) }
+    }
+
+    /// Returns a file that has these rights.
+    ///
+    /// # Errors
+    /// It is not open, no file, or lacks a right.
+    pub fn file(&mut self, number: u32, wanted: u64) -> Result<(&mut File, u16), Errno> {
+        match self.get(number, 0)? {
+            Descriptor { object: Object::Folder(..), .. } => Err(Errno::ISDIR),
+            Descriptor { object: Object::File(file), base, flags, .. } if wanted & !*base == 0 => Ok((file, *flags)),
+            Descriptor { object: Object::File(_), .. } => Err(Errno::NOTCAPABLE),
+            _ => Err(Errno::SPIPE),
+        }
+    }
+
+    /// Returns a folder that has these rights.
+    ///
+    /// # Errors
+    /// It is not open, no folder, or lacks a right.
+    pub fn folder(&mut self, number: u32, wanted: u64) -> Result<Folder, Errno> {
+        match self.get(number, 0)? {
+            Descriptor { object: Object::Folder(folder, _), base, .. } if wanted & !*base == 0 => Ok(folder.clone()),
+            Descriptor { object: Object::Folder(..), .. } => Err(Errno::NOTCAPABLE),
+            _ => Err(Errno::NOTDIR),
+        }
+    }
+
+    /// Closes a descriptor.
+    ///
+    /// # Errors
+    /// It is not open.
+    pub fn close(&mut self, number: u32) -> Result<(), Errno> {
+        let place = self.0.get_mut(number as usize).ok_or(Errno::BADF)?;
+        place.take().map(drop).ok_or(Errno::BADF)
+    }
+
+    /// Gives a descriptor the number of another one, which is closed.
+    ///
+    /// # Errors
+    /// One of them is not open.
+    pub fn renumber(&mut self, from: u32, to: u32) -> Result<(), Errno> {
+        self.get(from, 0)?;
+        self.get(to, 0)?;
+        if from != to {
+            self.0[to as usize] = self.0[from as usize].take();
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn streams() -> Descriptors {
+        let mut descriptors = Descriptors::default();
+        for object in [Object::Input, Object::Output, Object::Error] {
+            descriptors.add(Descriptor::stream(object, rights::FD_WRITE)).expect("room");
+        }
+        descriptors
+    }
+
+    #[test]
+    fn the_lowest_free_number_is_taken() {
+        let mut descriptors = streams();
+        assert_eq!(descriptors.close(1), Ok(()));
+        assert_eq!(descriptors.close(1), Err(Errno::BADF));
+        assert_eq!(descriptors.close(u32::MAX), Err(Errno::BADF));
+        assert_eq!(descriptors.add(Descriptor::stream(Object::Output, 0)), Ok(1));
+        for number in 3..MAX_DESCRIPTORS as u32 {
+            assert_eq!(descriptors.add(Descriptor::stream(Object::Output, 0)), Ok(number));
+        }
+        assert_eq!(descriptors.add(Descriptor::stream(Object::Output, 0)), Err(Errno::MFILE));
+    }
+
+    #[test]
+    fn a_number_can_be_given_to_another_descriptor() {
+        let mut descriptors = streams();
+        assert_eq!(descriptors.renumber(0, 9), Err(Errno::BADF));
+        assert_eq!(descriptors.renumber(9, 0), Err(Errno::BADF));
+        assert_eq!(descriptors.renumber(2, 2), Ok(()));
+        assert_eq!(descriptors.renumber(2, 0), Ok(()));
+        assert!(matches!(descriptors.get(0, 0), Ok(Descriptor { object: Object::Error, .. })));
+        assert_eq!(descriptors.get(2, 0).err(), Some(Errno::BADF));
+    }
+
+    #[test]
+    fn what_a_descriptor_is_not_for_is_refused() {
+        let mut descriptors = streams();
+        assert!(descriptors.get(0, rights::FD_WRITE).is_ok());
+        assert_eq!(descriptors.get(0, rights::FD_WRITE | rights::FD_READ).err(), Some(Errno::NOTCAPABLE));
+        assert_eq!(descriptors.file(0, 0).err(), Some(Errno::SPIPE));
+        assert_eq!(descriptors.folder(0, 0).err(), Some(Errno::NOTDIR));
+    }
+}

@@ -1,0 +1,37 @@
+//! What the calls of a program work on.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use client::namespace::Namespace;
+use client::random::Source;
+use sip_wasm::{Caller, Host, Trap};
+
+use crate::calls;
+use crate::descriptors::Descriptors;
+use crate::streams::Streams;
+
+/// The host of a program.
+pub struct Wasi {
+    /// The namespace, for the source of random bytes.
+    pub namespace: Namespace,
+    /// Open descriptors.
+    pub descriptors: Descriptors,
+    /// Standard streams.
+    pub streams: Streams,
+    /// Arguments; the first is the program's name.
+    pub arguments: Vec<String>,
+    /// Variables, as `NAME=VALUE`.
+    pub environment: Vec<String>,
+    /// The source of random bytes, once it is open.
+    pub random: Option<Source>,
+    /// When the program started, in nanoseconds of the monotonic clock.
+    pub started_ns: u64,
+}
+
+impl Host for Wasi {
+    fn call(&mut self, import: usize, caller: &mut Caller<'_>) -> Result<(), Trap> {
+        calls::perform(self, import, caller);
+        Ok(())
+    }
+}

@@ -1,0 +1,154 @@
+//! WebAssembly programs as people use them: commands of the shell, and modules given bare.
+
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use end_to_end::{Format, Image, LIMIT, Machine, Run, built_system, finish, repository, sing};
+
+test_needs::needs!(E2fsprogs);
+
+/// A module of the repository.
+const SQLITE: &str = "ports/sqlite/sqlite.wasm";
+/// Time to compile a module for the first time.
+const BUILD: Duration = Duration::from_secs(300);
+
+/// Runs a bare module by the tool.
+fn bare(module: &str, disk: &Image, words: &[&str]) -> Run {
+    let mut command = Command::new(sing());
+    command.arg("run").arg("--disk").arg(disk.path()).arg("--wasm").arg(module).args(words).current_dir(repository());
+    finish(command, &format!("sing run --wasm {module} {words:?}"), BUILD)
+}
+
+/// A disk with these folders.
+fn disk(folders: &[&str]) -> Image {
+    let source = tempfile::tempdir().expect("a folder");
+    for folder in folders {
+        std::fs::create_dir(source.path().join(folder)).expect("a folder");
+    }
+    Image::of(source.path(), Format::default())
+}
+
+#[test]
+fn a_bare_module_runs_with_its_words_and_gives_its_status() {
+    let disk = disk(&["in", "out"]);
+    let hello = bare("examples/wasm-hello/wasm-hello.wasm", &disk, &[]);
+    assert_eq!((hello.text().as_str(), hello.status), ("hello from wasm\n", Some(55)), "{hello}");
+    let run =
+        bare(SQLITE, &disk, &["--dir", "/fs/disk0/in", "--", "-separator", ",", "/fs/disk0/in/x.db", "select 1, 2"]);
+    assert_eq!(run.succeeded(), "1,2\n");
+    let no_words = bare(SQLITE, &disk, &[]);
+    assert_eq!(no_words.status, Some(2), "{no_words}");
+    no_words.refused(&["usage: sqlite"]);
+    let missing = bare(SQLITE, &disk, &["--dir", "/fs/disk0/none", "--", "x"]);
+    missing.refused(&["/fs/disk0/none", "not found"]);
+}
+
+#[test]
+fn a_program_does_not_leave_the_folders_it_was_given() {
+    let disk = disk(&["in", "out"]);
+    disk.debugfs("symlink /in/up ../out");
+    disk.debugfs("symlink /in/root /out");
+    for path in ["/fs/disk0/out/x.db", "/fs/disk0/in/../out/x.db", "/fs/disk0/in/up/x.db", "/fs/disk0/in/root/x.db"] {
+        let run = bare(SQLITE, &disk, &["--dir", "/fs/disk0/in", "--", path, "create table t(a)"]);
+        run.refused(&[path, "unable to open database file"]);
+    }
+    let contents = disk.contents();
+    assert_eq!(std::fs::read_dir(contents.path().join("out")).expect("a folder").count(), 0, "something got out");
+}
+
+#[test]
+fn a_file_that_is_no_module_is_refused() {
+    let disk = disk(&[]);
+    let text = bare("examples/wasm-hello/wasm-hello.wat", &disk, &[]);
+    text.refused(&["wasm-hello.wat is not a WebAssembly module"]);
+    let twice = bare(SQLITE, &disk, &["--wasm", SQLITE]);
+    twice.refused(&["two modules would be the program"]);
+}
+
+#[test]
+fn a_wasm_program_is_a_command_of_the_shell() {
+    let disk = disk(&[]);
+    let run = Machine::new().system(built_system("wasm")).disk(disk.path()).run(
+        "cd /fs/disk0\n\
+         sqlite a.db 'create table t(a, b); insert into t values (1, 2), (3, 4)'\n\
+         echo 'select * from t;' | sqlite -header a.db | cat\n\
+         sqlite --no-working-folder a.db 'select 1'; echo status $?\n\
+         sqlite -nonsense; echo status $?\n\
+         sqlite --help\n\
+         wasm-hello; echo status $?\n",
+    );
+    run.orderly();
+    let text = run.text();
+    assert!(text.starts_with("a|b\n1|2\n3|4\nstatus 1\nstatus 2\n"), "{run}");
+    assert!(text.contains("-header") && text.contains("names of the columns"), "{run}");
+    assert!(text.ends_with("hello from wasm\nstatus 55\n"), "{run}");
+    disk.check();
+}
+
+/// Money moves between accounts, and each transaction is counted twice: what a kill leaves must add up.
+const ACCOUNTS: &str = "create table account(id integer primary key, balance integer not null);\
+    insert into account values (1, 5000), (2, 5000), (3, 0);\
+    create table log(number integer primary key, amount integer);\
+    create table meta(count integer); insert into meta values (0)";
+const CHECK: &str = "pragma integrity_check;\
+    select 'sum', sum(balance) from account;\
+    select 'counted', count, count - (select count(*) from log) from meta";
+
+/// Transactions, more than there is time for.
+fn transactions(path: &Path) {
+    let mut text = String::new();
+    for number in 0..20_000 {
+        let (from, to, amount) = (number % 3 + 1, (number + 1) % 3 + 1, number % 17);
+        let _ = writeln!(
+            text,
+            "begin; update account set balance = balance - {amount} where id = {from}; \
+             update account set balance = balance + {amount} where id = {to}; \
+             insert into log(amount) values ({amount}); update meta set count = count + 1; commit;"
+        );
+    }
+    std::fs::write(path, text).expect("a file");
+}
+
+#[track_caller]
+fn sqlite_is_killed(rounds: u64) {
+    let source = tempfile::tempdir().expect("a folder");
+    transactions(&source.path().join("work.sql"));
+    let disk = Image::of(source.path(), Format::default());
+    let mut script = format!("cd /fs/disk0\nsqlite a.db '{ACCOUNTS}'\n");
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..rounds {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let after_ms = 20 + (seed >> 33) % 300;
+        let _ = writeln!(
+            script,
+            "sqlite a.db < work.sql &\nsleep {after_ms}ms\nkill sqlite\nwait\nrmdir a.db.lock\nsqlite a.db \"{CHECK}\" || echo failed"
+        );
+    }
+    let limit = LIMIT + Duration::from_secs(rounds);
+    let run = Machine::new().system(built_system("wasm")).disk(disk.path()).limit(limit).run(&script);
+    run.orderly();
+    let text = run.text();
+    let lines = |line: &str| text.lines().filter(|found| *found == line).count() as u64;
+    assert_eq!((lines("ok"), lines("sum|10000"), lines("failed")), (rounds, rounds, 0), "{run}");
+    let counted: Vec<u64> =
+        text.lines().filter_map(|line| line.strip_prefix("counted|")?.strip_suffix("|0")?.parse().ok()).collect();
+    assert_eq!(counted.len() as u64, rounds, "the log and its count differ:\n{run}");
+    assert!(
+        counted.is_sorted() && counted.last() > Some(&0),
+        "nothing was written between the kills: {counted:?}\n{run}"
+    );
+    disk.check();
+}
+
+#[test]
+fn a_database_survives_the_end_of_its_program() {
+    sqlite_is_killed(10);
+}
+
+#[test]
+#[ignore = "long"]
+fn a_database_survives_the_end_of_its_program_many_times() {
+    sqlite_is_killed(300);
+}
