@@ -55,10 +55,10 @@ impl Function<'_> {
         let offset = offset.ok_or((Rule::Access, "the offset in the context is not a constant within it"))?;
         let range = offset..offset + bytes;
         match mode {
-            Mode::Read if !self.environment.is_readable(&range) => {
+            Mode::Read if !self.part.is_readable(&range) => {
                 Err((Rule::Access, "this part of the context is not the module's"))
             }
-            Mode::Write if !self.environment.is_writable(&range) => {
+            Mode::Write if !self.part.is_writable(&range) => {
                 Err((Rule::ReadOnly, "this part of the context is not to be written"))
             }
             _ => Ok(()),
@@ -121,7 +121,7 @@ impl Function<'_> {
         let base = match offset {
             _ if offset == i64::from(MEMORY_BASE) => Base::Memory,
             _ if offset == i64::from(MEMORY_BYTES) => Base::MemoryBytes,
-            _ => match self.environment.table_word(offset) {
+            _ => match self.part.table_word(offset) {
                 Some((table, false)) => Base::Table(table),
                 Some((table, true)) => Base::TableEntries(table),
                 None => return state.fresh(u64::MAX),
@@ -132,38 +132,44 @@ impl Function<'_> {
 
     /// A word at an address that is in the read-only data: perhaps that of a function.
     fn word_of_functions(&self, state: &mut State, address: Value) -> Value {
-        let array = self.environment.function_array as i64;
-        let count = self.environment.functions.len() as u64;
+        let array = self.part.function_array as i64;
+        let count = self.part.function_count();
+        if let Some(bytes) = self.plain(address, 8) {
+            return Value::constant(u64::from_le_bytes(bytes) as i64);
+        }
         let index = Value { base: Base::Zero, scale: 1, symbol: address.symbol, offset: 0 };
         let found = state.fresh(u64::MAX);
         if address.scale == 8 && address.offset == array && state.max(index) < count {
             state.facts_mut(found.symbol).address_of = Some(address.symbol);
         } else if let Some(function) = constant_index(address, array, 8).filter(|index| *index < count) {
-            let signature = self.environment.functions.get(function as usize).map(|(_, signature)| *signature);
-            state.facts_mut(found.symbol).callee = signature;
+            state.facts_mut(found.symbol).callee = self.part.signature(function as u32);
         }
         found
     }
 
     /// Four bytes at an address that is in the read-only data: perhaps the signature of a function.
     fn word_of_signatures(&self, state: &mut State, address: Value) -> Value {
-        let array = self.environment.signature_array as i64;
-        let count = self.environment.functions.len() as u64;
+        let array = self.part.signature_array as i64;
+        let count = self.part.function_count();
         let index = Value { base: Base::Zero, scale: 1, symbol: address.symbol, offset: 0 };
-        if address.scale == 0
-            && let Some(bytes) = self.environment.data(address.offset as u64, 4).and_then(|bytes| bytes.first_chunk())
-        {
-            // No part of the data that is relocated has a meaning as a number: its bytes are not used.
-            let is_signature = constant_index(address, array, 4).is_some_and(|index| index < count);
-            if is_signature {
-                return Value::constant(i64::from(u32::from_le_bytes(*bytes)));
-            }
+        if let Some(signature) = constant_index(address, array, 4).and_then(|index| self.part.signature(index as u32)) {
+            return Value::constant(i64::from(signature));
+        }
+        if let Some(bytes) = self.plain(address, 4) {
+            return Value::constant(i64::from(u32::from_le_bytes(bytes)));
         }
         let found = state.fresh(u64::from(u32::MAX));
         if address.scale == 4 && address.offset == array && state.max(index) < count {
             state.facts_mut(found.symbol).signature_of = Some(address.symbol);
         }
         found
+    }
+
+    /// Bytes at a constant address that are as they are in the file: behind the arrays, nothing is relocated.
+    fn plain<const N: usize>(&self, address: Value, bytes: u64) -> Option<[u8; N]> {
+        let at = u64::try_from(address.offset).ok()?;
+        let is_plain = address.scale == 0 && at >= self.environment.plain_data;
+        self.environment.data(at, bytes).filter(|_| is_plain)?.first_chunk().copied()
     }
 
     /// Reads an entry of what may be a jump table: 32 bits, sign-extended.

@@ -184,7 +184,8 @@ fn find_probes(steps: &mut [Step]) {
         let Operation::Subtract { to, from: Source::Immediate(bytes) } = steps[index + 1].operation else { continue };
         let Operation::Store { to: touched, from: Source::Immediate(_) } = steps[index + 3].operation else { continue };
         let by_page = Operation::Subtract { to: RSP, from: Source::Immediate(PAGE) };
-        let left = Operation::Compare { left: stack, right: Source::Register(register), width: Width::W64 };
+        let compared = |left, right| Operation::Compare { left, right, width: Width::W64 };
+        let end = Source::Register(register);
         let back = Operation::Branch { condition: Condition::NotEqual, to: Target::Step(index as u32 + 2) };
         let is_top = touched.base == Some(RSP) && touched.index.is_none() && touched.displacement == 0;
         let is_loop = from == stack
@@ -194,7 +195,7 @@ fn find_probes(steps: &mut [Step]) {
             && bytes % PAGE == 0
             && steps[index + 2].operation == by_page
             && is_top
-            && steps[index + 4].operation == left
+            && (steps[index + 4].operation == compared(stack, end) || steps[index + 4].operation == compared(end, stack))
             && steps[index + 5].operation == back;
         if is_loop {
             steps[index].operation = Operation::Probe { register, bytes, after: index as u32 + 6 };

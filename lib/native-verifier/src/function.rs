@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use crate::convention::Convention;
 use crate::decode::{Operation, Step, Target, decode};
 use crate::join::{Widening, compacted, join};
-use crate::module::Environment;
+use crate::module::{Environment, Part};
 use crate::state::State;
 use crate::step::Next;
 use crate::{Place, Rule, Violation};
@@ -46,6 +46,7 @@ impl Budget {
 /// A function or entry that is verified.
 pub struct Function<'a> {
     pub environment: &'a Environment<'a>,
+    pub part: &'a Part,
     pub place: Place,
     pub convention: Convention,
     pub steps: Vec<Step>,
@@ -69,12 +70,12 @@ struct Work {
 
 impl<'a> Function<'a> {
     /// Decodes a function.
-    pub fn decode(environment: &'a Environment<'a>, place: Place) -> Result<Function<'a>, Violation> {
+    pub fn decode(environment: &'a Environment<'a>, part: &'a Part, place: Place) -> Result<Function<'a>, Violation> {
         let range = environment.range(place);
         let module = environment.module;
         let text = module.text.get(range.clone()).unwrap_or_default();
         let convention = match place {
-            Place::Function(index) => environment.convention(index),
+            Place::Function(index) => environment.convention_of(part, index),
             _ => None,
         };
         let steps = decode(text, module.text_address + range.start as u64).map_err(|address| Violation {
@@ -85,6 +86,7 @@ impl<'a> Function<'a> {
         })?;
         Ok(Function {
             environment,
+            part,
             place,
             convention: convention.unwrap_or(Convention { stack_bytes: 0, results_bytes: None }),
             steps,

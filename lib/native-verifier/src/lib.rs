@@ -31,7 +31,7 @@ pub use violation::{Place, Rule, Violation};
 use alloc::vec::Vec;
 
 use crate::function::{Budget, Function};
-use crate::module::Environment;
+use crate::module::{Environment, Part};
 
 /// A composed module, as it lies in an image. Addresses are those of the image before it is relocated.
 #[derive(Clone, Copy, Debug)]
@@ -72,8 +72,8 @@ pub struct Report {
 pub fn verify(module: &Module<'_>) -> Result<Report, Violation> {
     let environment = Environment::read(module)?;
     let mut report = Report::default();
-    for place in environment.places() {
-        judge(&environment, place, &mut report)?;
+    for (part, place) in environment.places() {
+        judge(&environment, part, place, &mut report)?;
     }
     Ok(report)
 }
@@ -85,13 +85,18 @@ pub fn verify(module: &Module<'_>) -> Result<Report, Violation> {
 pub fn verify_all(module: &Module<'_>) -> Result<(Report, Vec<Violation>), Violation> {
     let environment = Environment::read(module)?;
     let mut report = Report::default();
-    let judged = environment.places().filter_map(|place| judge(&environment, place, &mut report).err());
-    let violations = judged.collect();
+    let judged = environment.places();
+    let violations = judged.filter_map(|(part, place)| judge(&environment, part, place, &mut report).err()).collect();
     Ok((report, violations))
 }
 
-fn judge(environment: &Environment<'_>, place: Place, report: &mut Report) -> Result<(), Violation> {
-    let function = Function::decode(environment, place)?;
+fn judge(
+    environment: &Environment<'_>,
+    part: &Part,
+    place: Place,
+    report: &mut Report,
+) -> Result<(), Violation> {
+    let function = Function::decode(environment, part, place)?;
     let mut budget = Budget::of(function.steps.len());
     let outcome = function.verify(&mut budget);
     report.instructions += function.steps.len() as u64;

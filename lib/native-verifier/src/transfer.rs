@@ -26,8 +26,7 @@ impl Function<'_> {
             let convention = Convention { stack_bytes: 0, results_bytes: None };
             return self.call_with(state, convention);
         }
-        let function = self.environment.by_address.get(&target).ok_or(NO_FUNCTION)?;
-        self.call_with(state, self.environment.convention(*function).ok_or(NO_FUNCTION)?)
+        self.call_with(state, self.environment.convention_at(self.part, target).ok_or(NO_FUNCTION)?)
     }
 
     /// A call of a function that was looked up.
@@ -39,7 +38,7 @@ impl Function<'_> {
 
     fn callee(&self, state: &State, value: Value) -> Result<Convention, Refusal> {
         let signature = state.callee(value).ok_or(UNPROVEN)?;
-        self.environment.conventions.get(signature as usize).copied().ok_or(UNPROVEN)
+        self.environment.convention(self.part, signature).ok_or(UNPROVEN)
     }
 
     fn call_with(&self, state: &mut State, convention: Convention) -> Result<(), Refusal> {
@@ -104,9 +103,8 @@ impl Function<'_> {
 
     /// A jump to another function.
     pub fn tail_call(&self, state: &mut State, target: u64) -> Result<(), Refusal> {
-        let function = self.environment.by_address.get(&target);
-        let function = *function.ok_or((Rule::Jump, "it goes neither within the function nor to the start of one"))?;
-        let convention = self.environment.convention(function).ok_or(NO_FUNCTION)?;
+        let convention = self.environment.convention_at(self.part, target);
+        let convention = convention.ok_or((Rule::Jump, "it goes neither within the function nor to the start of one"))?;
         self.tail_call_with(state, convention)
     }
 
@@ -143,7 +141,7 @@ impl Function<'_> {
     fn targets(&self, table: u64, count: u32) -> Result<alloc::vec::Vec<u32>, Refusal> {
         let outside = (Rule::Jump, "a jump table is not in the module's read-only data");
         // What is before it is relocated, and not what it reads as here.
-        let is_plain = count <= MAX_TARGETS && table >= self.environment.signature_array;
+        let is_plain = count <= MAX_TARGETS && table >= self.environment.plain_data;
         let bytes = self.environment.data(table, u64::from(count.min(MAX_TARGETS)) * 4).filter(|_| is_plain);
         let entries = bytes.ok_or(outside)?.chunks_exact(4);
         let mut targets = entries
@@ -168,7 +166,7 @@ impl Function<'_> {
         if let Place::Entry(signature) = self.place {
             state.set(RDI, Value::of(Base::Context, 0));
             let function = state.fresh(u64::MAX);
-            state.facts_mut(function.symbol).callee = Some(signature);
+            state.facts_mut(function.symbol).callee = self.part.signature_of_entry(signature);
             state.set(RSI, function);
             return state;
         }

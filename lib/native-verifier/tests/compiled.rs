@@ -216,6 +216,6 @@ fn branches() {
                 (local.set 1 (i32.add (local.get 1) (i32.const 1)))
                 (br_if $c (i32.lt_s (local.get 1) (i32.const 77)))) 
                 (br_if $b (i32.load (local.get 0))))
-              (br_if $a (i32.const 1) (local.get 2)) (i32.div_s (local.get 0) (local.get 1)))))"
+              (br_if $a (local.get 2)) (i32.div_s (local.get 0) (local.get 1)))))"
     ));
 }
