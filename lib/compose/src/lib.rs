@@ -19,7 +19,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use abi::limits::PAGE_BYTES;
-use image_check::faults;
+use image_check::{Image, faults};
 use wasm_record::layout::{HEADER_MAGIC, HEADER_WORDS};
 use wasm_translate::{Target, Translated};
 
@@ -149,6 +149,23 @@ pub fn link(
     };
     let code = resolve(translated, text, address)?;
     Ok(Linked { data_address: base, data, relocations, text_address: text, text: code })
+}
+
+/// The module that was added to a template, for [`native_verifier::verify`]. `None` if the image has other segments behind
+/// those of the template than one of read-only data and one of code.
+pub fn added<'a>(template: &Template<'_>, image: &Image<'a>) -> Option<native_verifier::Module<'a>> {
+    let first = image.segments.partition_point(|segment| segment.address < template.end);
+    let [data, text] = image.segments.get(first..)? else { return None };
+    let is_sound = !data.writable && !data.executable && text.executable && data.lead == 0 && text.lead == 0;
+    (is_sound && data.address == template.end).then(|| native_verifier::Module {
+        data_address: data.address,
+        data: data.content,
+        text_address: text.address,
+        text: text.content,
+        relocations: image.relocations.iter().map(|one| (one.offset, one.addend)).collect(),
+        host: template.host,
+        builtin: template.builtin,
+    })
 }
 
 /// The text, with its references resolved.

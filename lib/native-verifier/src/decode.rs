@@ -145,13 +145,24 @@ pub fn decode(bytes: &[u8], address: u64) -> Result<Vec<Step>, u64> {
     let mut factory = InstructionInfoFactory::new();
     let mut instruction = Instruction::default();
     while decoder.can_decode() {
+        let start = decoder.position();
         decoder.decode_out(&mut instruction);
-        let operation = operation(&instruction, &mut factory).ok_or(instruction.ip())?;
+        let unknown = instruction.ip();
+        if instruction.flow_control() != FlowControl::Next && has_operand_size(bytes.get(start..).unwrap_or_default()) {
+            return Err(unknown);
+        }
+        let operation = operation(&instruction, &mut factory).ok_or(unknown)?;
         steps.push(Step { address: instruction.ip(), operation });
     }
     resolve(&mut steps);
     find_probes(&mut steps);
     Ok(steps)
+}
+
+/// Whether an instruction has the prefix of another operand size. Processors disagree on what it does to a branch.
+fn has_operand_size(bytes: &[u8]) -> bool {
+    let is_prefix = |byte: &&u8| matches!(**byte, 0x26 | 0x2E | 0x36 | 0x3E | 0x40..=0x4F | 0x64..=0x67 | 0xF0 | 0xF2 | 0xF3);
+    bytes.iter().take_while(is_prefix).any(|byte| *byte == 0x66)
 }
 
 /// Finds the step at an address.

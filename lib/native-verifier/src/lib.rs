@@ -34,7 +34,7 @@ use crate::function::{Budget, Function};
 use crate::module::{Environment, Part};
 
 /// A composed module, as it lies in an image. Addresses are those of the image before it is relocated.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Module<'a> {
     /// Address of [`data`](Self::data).
     pub data_address: u64,
@@ -45,7 +45,7 @@ pub struct Module<'a> {
     /// The added code.
     pub text: &'a [u8],
     /// The image's relocations: place, address. Those outside of the data are ignored. In any order.
-    pub relocations: &'a [(u64, u64)],
+    pub relocations: Vec<(u64, u64)>,
     /// Address of the template's function that performs imports.
     pub host: u64,
     /// Address of the template's function that performs builtins.

@@ -225,7 +225,7 @@ fn pointers(module: &Module<'_>) -> Result<BTreeMap<u64, u64>, Violation> {
     let text_end = module.text_address.saturating_add(module.text.len() as u64);
     let overlaps =
         |place: u64, start: u64, end: u64| place.saturating_add(POINTER_BYTES) > start && place < end;
-    for &(place, address) in module.relocations {
+    for &(place, address) in &module.relocations {
         if overlaps(place, module.text_address, text_end) {
             return Err(wrong(place, "code is relocated"));
         }

@@ -239,6 +239,9 @@ impl State {
                 self.assume_signature(left, right);
                 self.assume_signature(right, left);
             }
+            // Not zero is at least one.
+            Condition::NotEqual if right == Value::constant(0) => self.assume_below(right, left, 1),
+            Condition::NotEqual if left == Value::constant(0) => self.assume_below(left, right, 1),
             Condition::NotEqual | Condition::Other => {}
         }
     }
