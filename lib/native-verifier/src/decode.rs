@@ -97,7 +97,7 @@ pub enum Operation {
     /// A sum or difference of 64 bits.
     Add { to: Register, from: Source },
     Subtract { to: Register, from: Source },
-    /// A shift of 64 bits to the left, by 1 to 3.
+    /// A shift of 64 bits to the left, by 1 to 63.
     Shift { to: Register, by: u8 },
     /// Comparison: flags of the difference.
     Compare { left: Source, right: Source, width: Width },
@@ -249,7 +249,7 @@ fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory) ->
         Mnemonic::Shl
             if width == Width::W64
                 && operands == (OpKind::Register, OpKind::Immediate8)
-                && (1..=3).contains(&instruction.immediate8()) =>
+                && (1..=63).contains(&instruction.immediate8()) =>
         {
             Operation::Shift { to: register(instruction, 0)?, by: instruction.immediate8() }
         }
@@ -484,11 +484,11 @@ fn bounded(instruction: &Instruction) -> Option<(Register, u64)> {
         return None;
     }
     let name = instruction.op0_register();
-    let is_movzx = mnemonic == Mnemonic::Movzx;
-    if !name.is_gpr32() && !(is_movzx && name.is_gpr64()) {
+    let is_wide = name.is_gpr64() && matches!(mnemonic, Mnemonic::Movzx | Mnemonic::And);
+    if !name.is_gpr32() && !is_wide {
         return None;
     }
-    let all = u64::from(u32::MAX);
+    let all = if is_wide { u64::MAX } else { u64::from(u32::MAX) };
     let last = instruction.op_count() - 1;
     let immediate = (last == 1).then(|| instruction.try_immediate(1).ok()).flatten();
     let most = match (mnemonic, immediate) {

@@ -201,6 +201,15 @@ impl State {
         Value { scale: value.scale * factor, offset: value.offset.wrapping_mul(i64::from(factor)), ..value }
     }
 
+    /// A number that is shifted to the left, by less than 64.
+    pub fn shifted(&mut self, value: Value, by: u8) -> Value {
+        if by <= 3 {
+            return self.times(value, 1 << by);
+        }
+        let max = self.max(value);
+        self.fresh(if max.leading_zeros() >= u32::from(by) { max << by } else { u64::MAX })
+    }
+
     /// After a call: what the callee may have changed is forgotten. `above` is the stack pointer then.
     pub fn after_call(&mut self, above: i64) {
         self.calls += 1;

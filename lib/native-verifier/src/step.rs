@@ -69,7 +69,7 @@ impl Function<'_> {
             }
             Operation::Shift { to, by } => {
                 let value = state.get(to);
-                let shifted = state.times(value, 1 << by);
+                let shifted = state.shifted(value, by);
                 state.flags = None;
                 self.write(state, to, shifted)?;
             }
