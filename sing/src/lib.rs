@@ -60,7 +60,7 @@ pub mod terminal;
 pub mod test;
 pub mod test_output;
 pub mod tool;
-mod wasm;
+pub mod wasm;
 pub mod wasm_run;
 pub mod workspace;
 mod xtask;

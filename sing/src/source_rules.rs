@@ -37,7 +37,7 @@ const TRUSTED: [Trusted; 8] = [
     Trusted { folder: "lib/memory-functions", name: "memory_functions", used_by: &["sip"] },
 ];
 /// Templates of WebAssembly programs and their entry stubs.
-const TEMPLATES: [&str; 2] = ["entry stubs", "templates/wasi"];
+const TEMPLATES: [&str; 3] = ["entry stubs", "templates/wasi", "templates/wasm-spec"];
 /// Procedural macros, and the manifest parser behind one of them.
 const REFLECTED: [&str; 3] = ["sip/macros", "lib/layout-macros", "lib/manifest"];
 /// Other crates that generated code refers to by name.

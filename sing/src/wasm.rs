@@ -59,7 +59,7 @@ pub fn compose(repository: &Repository, selected: &[&Program], made: &mut BTreeM
 fn image(repository: &Repository, program: &Program, module: &Path, template: &Path) -> Outcome<PathBuf> {
     let compiler = compiler(repository)?;
     let mut inputs = Vec::new();
-    for input in [module, template, compiler.path()] {
+    for input in [module, template, &compiler] {
         inputs.extend(sha256(&std::fs::read(input).map_err(|error| Failure::file("read", input, &error))?));
     }
     let folder = repository.output(IMAGES);
@@ -69,9 +69,9 @@ fn image(repository: &Repository, program: &Program, module: &Path, template: &P
     }
     std::fs::create_dir_all(&folder).map_err(|error| Failure::file("make the folder", &folder, &error))?;
     let unfinished = folder.join(format!("{}.unfinished", program.name));
-    let mut command = Command::new(compiler.path());
+    let mut command = Command::new(&compiler);
     command.arg("--template").arg(template).arg("--module").arg(module).arg("--out").arg(&unfinished);
-    let output = command.output().map_err(|error| Failure::file("start", compiler.path(), &error))?;
+    let output = command.output().map_err(|error| Failure::file("start", &compiler, &error))?;
     if !output.status.success() {
         let details = String::from_utf8_lossy(&output.stderr).trim_end().to_string();
         return Err(Failure::new(format!("the WebAssembly module of `{}` is refused", program.name))
@@ -83,12 +83,21 @@ fn image(repository: &Repository, program: &Program, module: &Path, template: &P
 }
 
 /// The compiler, built if it is missing or out of date.
-fn compiler(repository: &Repository) -> Outcome<HostProgram> {
-    let path = repository.cargo_target().join("release/sing-wasm");
-    let compiler = HostProgram::new(repository.base(), path, "the compiler of WebAssembly");
-    match compiler.bring_up_to_date(cargo::command(repository)) {
-        Ok(true) => Ok(compiler),
-        Ok(false) => Err(Failure::new("the compiler of WebAssembly did not build").remedy("fix the errors above")),
-        Err(why) => Err(Failure::new(format!("the compiler of WebAssembly does not build: {why}"))),
+fn compiler(repository: &Repository) -> Outcome<PathBuf> {
+    host_program(repository, "sing-wasm", "the compiler of WebAssembly")
+}
+
+/// Returns the path of a program for the host, a crate of the repository, built if it is missing or out of date; messages
+/// call it `what`.
+///
+/// # Errors
+/// It does not build.
+pub fn host_program(repository: &Repository, name: &str, what: &'static str) -> Outcome<PathBuf> {
+    let path = repository.cargo_target().join("release").join(name);
+    let program = HostProgram::new(repository.base(), path.clone(), what);
+    match program.bring_up_to_date(cargo::command(repository)) {
+        Ok(true) => Ok(path),
+        Ok(false) => Err(Failure::new(format!("{what} did not build")).remedy("fix the errors above")),
+        Err(why) => Err(Failure::new(format!("{what} does not build: {why}"))),
     }
 }

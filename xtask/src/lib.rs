@@ -13,6 +13,7 @@ mod hostile;
 mod kills;
 mod needs;
 mod test;
+mod wasm_spec;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

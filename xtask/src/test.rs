@@ -25,7 +25,7 @@ use sing::test::{self, CONFORMANCE, END_TO_END, FUZZING, Selection, UNIT, again,
 use sing::test_output::{Counts, Verdict, took, verdict};
 use sing::tool;
 
-use crate::{fuzz, hostile, kills, needs};
+use crate::{fuzz, hostile, kills, needs, wasm_spec};
 
 /// Timeout of a conformance run.
 const CONFORMANCE_LIMIT: Duration = Duration::from_secs(600);
@@ -153,6 +153,7 @@ fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Co
     counts += suite("network-check", network_check(repository, selection));
     counts += suite("adversary-check", adversary_check(repository, selection));
     counts += suite("hostile", hostile::check(repository, selection, qemu.as_ref().err()));
+    counts += suite("wasm", wasm_spec::check(repository, selection, qemu.as_ref().err()));
     Ok(counts)
 }
 

@@ -17,7 +17,8 @@ mod writer;
 
 pub use imports::{Import, ImportKind, Imports, ImportsError};
 pub use record::{
-    Data, Element, Export, ExportKind, Function, Global, Limits, Malformed, Mode, Record, Signature, Table, ValueType,
+    Data, Element, Export, ExportKind, Function, Global, Limits, Malformed, Mode, Part, Record, Signature, Table,
+    ValueType,
 };
 
 /// Size of a page of linear memory, in bytes (WebAssembly 2.0, section 4.2.8).

@@ -206,6 +206,19 @@ pub struct Record<'a> {
     pub start: Option<u32>,
     /// Bytes for the template, from whoever composed the image.
     pub attachment: &'a [u8],
+    /// The modules that this is a bundle of; none if it is a single module. Those of a bundle are no bundles themselves.
+    pub parts: Vec<Part<'a>>,
+}
+
+/// A module of a bundle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Part<'a> {
+    /// Where its functions begin among those of the bundle.
+    pub functions: u32,
+    /// Where its entries, one for each of its signatures, begin among those of the bundle.
+    pub entries: u32,
+    /// Its encoded record, whose indices are its own.
+    pub record: &'a [u8],
 }
 
 impl<'a> Record<'a> {
@@ -234,6 +247,9 @@ impl<'a> Record<'a> {
             data: reader.list(|reader| Ok(Data { mode: mode(reader)?, bytes: reader.bytes()? }))?,
             start: reader.list(Reader::u32)?.first().copied(),
             attachment: reader.bytes()?,
+            parts: reader.list(|reader| {
+                Ok(Part { functions: reader.u32()?, entries: reader.u32()?, record: reader.bytes()? })
+            })?,
         };
         reader.end()?;
         Ok(record)
@@ -276,6 +292,11 @@ impl<'a> Record<'a> {
         });
         writer::list(&mut out, self.start.as_slice(), |out, start| writer::u32(out, *start));
         writer::bytes(&mut out, self.attachment);
+        writer::list(&mut out, &self.parts, |out, part| {
+            writer::u32(out, part.functions);
+            writer::u32(out, part.entries);
+            writer::bytes(out, part.record);
+        });
         out
     }
 
@@ -346,6 +367,7 @@ mod tests {
             data: vec![Data { mode: Mode::Passive, bytes: b"data" }],
             start: Some(1),
             attachment: b"attached",
+            parts: vec![Part { functions: 1, entries: 2, record: b"part" }],
         }
     }
 

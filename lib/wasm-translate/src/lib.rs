@@ -1,6 +1,6 @@
 //! Compiles a WebAssembly module to machine code that can be added to a template's image.
 //!
-//! Key items: [`translate`] and its result [`Translated`]. WebAssembly 2.0 with vectors, tail calls and extended constant
+//! Key items: [`translate`] and its result [`Translated`], of which [`bundle`] makes one of several. WebAssembly 2.0 with vectors, tail calls and extended constant
 //! expressions is validated by `wasmparser` and compiled by Cranelift, function by function. Code reaches the outside by
 //! relative references alone, which `compose` resolves: to the template's two functions, and to read-only arrays beside
 //! the code. Its text holds instructions and nothing else: constants and jump tables are moved out of it.
@@ -12,14 +12,17 @@
 extern crate alloc;
 
 mod backend;
+mod bundle;
 mod constants;
 mod error;
+mod frame;
 mod function;
 mod module;
 mod separate;
 mod thunks;
 mod translated;
 
+pub use bundle::bundle;
 pub use error::Error;
 pub use translated::{Relocation, TableEntry, Target, Translated, Trap, TrapKind};
 

@@ -101,6 +101,7 @@ impl<'a> Module<'a> {
             data: self.data.clone(),
             start: self.start,
             attachment,
+            parts: Vec::new(),
         }
     }
 

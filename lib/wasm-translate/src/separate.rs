@@ -13,6 +13,7 @@ use cranelift_codegen::ir::{ExternalName, Function, TrapCode};
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 
 use crate::backend::{FUNCTIONS, Symbol};
+use crate::frame::Frame;
 use crate::function::traps;
 use crate::translated::{Relocation, TableEntry, Target, Trap, TrapKind};
 use crate::{Error, unsupported};
@@ -64,6 +65,7 @@ pub fn separate(function: &Function, code: &CompiledCode) -> Result<Separated, E
     }
     let scan = scan(bytes, &blocks, &relocated)?;
     out.text = bytes[..scan.end as usize].to_vec();
+    scan.frame.rewrite(&mut out.text)?;
     for reference in &scan.references {
         let new = match scan.tables.get(&reference.target) {
             Some(&end) => move_table(&mut out, bytes, reference.target, end),
@@ -118,11 +120,13 @@ struct Scan {
     tables: BTreeMap<u32, u32>,
     /// Where the instructions end.
     end: u32,
+    frame: Frame,
 }
 
 /// Decodes the function from its start to its constants.
 fn scan(bytes: &[u8], blocks: &[u32], relocated: &[u32]) -> Result<Scan, Error> {
-    let mut scan = Scan { references: Vec::new(), tables: BTreeMap::new(), end: bytes.len() as u32 };
+    let mut scan =
+        Scan { references: Vec::new(), tables: BTreeMap::new(), end: bytes.len() as u32, frame: Frame::default() };
     let mut at = 0u32;
     let mut decoder = Decoder::with_ip(64, bytes, 0, DecoderOptions::NONE);
     let mut instruction = Instruction::default();
@@ -136,6 +140,7 @@ fn scan(bytes: &[u8], blocks: &[u32], relocated: &[u32]) -> Result<Scan, Error> 
             return Err(Error::Backend(alloc::format!("bytes that are no instruction, at {at:#x}")));
         }
         let next = at + instruction.len() as u32;
+        scan.frame.see(&instruction, at, next);
         if instruction.is_ip_rel_memory_operand() {
             let field = at + decoder.get_constant_offsets(&instruction).displacement_offset() as u32;
             let target = instruction.ip_rel_memory_address() as u32;
@@ -149,10 +154,7 @@ fn scan(bytes: &[u8], blocks: &[u32], relocated: &[u32]) -> Result<Scan, Error> 
             && instruction.op0_kind() == OpKind::Register
             && scan.references.iter().any(is_table)
         {
-            let first = blocks.partition_point(|&block| block < next);
-            // The last table ends where what is not reached by falling through begins.
-            let end = blocks.get(first).copied().unwrap_or(scan.end);
-            let end = table_end(bytes, next, end);
+            let end = table_end(bytes, next, blocks);
             scan.tables.insert(next, end);
             at = end;
         }
@@ -163,18 +165,15 @@ fn scan(bytes: &[u8], blocks: &[u32], relocated: &[u32]) -> Result<Scan, Error> 
     Ok(scan)
 }
 
-/// The end of a jump table: at the latest where a block begins, and before the first entry that leads out of the function.
-fn table_end(bytes: &[u8], start: u32, latest: u32) -> u32 {
-    let mut end = start;
-    while end + 4 <= latest {
-        let entry = bytes[end as usize..end as usize + 4].first_chunk().map_or(0, |entry| i32::from_le_bytes(*entry));
-        let target = i64::from(start) + i64::from(entry);
-        if !(0..bytes.len() as i64).contains(&target) {
-            break;
-        }
-        end += 4;
-    }
-    end
+/// The end of a jump table: at the latest where a block begins, and before the first entry that leads to no block.
+fn table_end(bytes: &[u8], start: u32, blocks: &[u32]) -> u32 {
+    let latest = blocks.get(blocks.partition_point(|&block| block < start)).copied().unwrap_or(bytes.len() as u32);
+    let leads_to_block = |entry: &[u8]| {
+        let entry = entry.first_chunk().map_or(0, |entry| i32::from_le_bytes(*entry));
+        blocks.binary_search(&start.wrapping_add_signed(entry)).is_ok()
+    };
+    let entries = bytes.get(start as usize..latest as usize).unwrap_or(&[]).chunks_exact(4);
+    start + 4 * entries.take_while(|entry| leads_to_block(entry)).count() as u32
 }
 
 fn ends(instruction: &Instruction) -> bool {

@@ -6,9 +6,9 @@ use crate::Error;
 use crate::separate::Separated;
 
 /// Alignment of functions, in bytes.
-const ALIGNMENT: usize = 16;
+pub const ALIGNMENT: usize = 16;
 /// `int3`, between functions.
-const TRAP: u8 = 0xCC;
+pub const TRAP: u8 = 0xCC;
 
 /// What a reference in the text points to. Each is a field of four bytes that gets the distance from its own address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

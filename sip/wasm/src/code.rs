@@ -83,6 +83,20 @@ pub unsafe fn module(header: *const Header) -> Module {
 }
 
 impl Code {
+    /// The code of a module of this bundle; `None` if it is no bundle, or has no such module.
+    pub(crate) fn part(self, record: &Record<'static>, index: usize) -> Option<Code> {
+        let part = record.parts.get(index)?;
+        let end = record.parts.get(index + 1);
+        let range = |start: u32, end: Option<u32>, all: &'static [usize]| {
+            all.get(start as usize..end.map_or(all.len(), |end| end as usize))
+        };
+        Some(Code {
+            record: part.record,
+            functions: range(part.functions, end.map(|end| end.functions), self.functions)?,
+            entries: range(part.entries, end.map(|end| end.entries), self.entries)?,
+        })
+    }
+
     /// Calls a function of this signature with the arguments in the context's slots.
     ///
     /// # Safety

