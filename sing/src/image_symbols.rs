@@ -11,8 +11,18 @@ use elf::abi::{SHN_UNDEF, STB_LOCAL, STT_FILE, STT_SECTION};
 use elf::endian::LittleEndian;
 
 /// Symbols defined by the entry crate (`sip::entry!`), and by the linker.
-const OF_THE_RUNTIME: [&str; 9] =
-    ["_start", "memcpy", "memmove", "memset", "memcmp", "bcmp", "rust_eh_personality", "_Unwind_Resume", "_DYNAMIC"];
+const OF_THE_RUNTIME: [&str; 10] = [
+    "_start",
+    "memcpy",
+    "memmove",
+    "memset",
+    "memcmp",
+    "bcmp",
+    "rust_eh_personality",
+    "_Unwind_Resume",
+    "_DYNAMIC",
+    "__sing_module",
+];
 /// Sections of the link script, and those for symbols.
 const SECTIONS: [&str; 15] = [
     "",

@@ -108,6 +108,7 @@ fn kind(code: TrapCode) -> Option<TrapKind> {
         TrapCode::BAD_CONVERSION_TO_INTEGER => TrapKind::Conversion,
         traps::UNREACHABLE => TrapKind::Unreachable,
         traps::TABLE_BOUNDS => TrapKind::TableBounds,
+        traps::UNDEFINED_ELEMENT => TrapKind::UndefinedElement,
         traps::NULL_CALL => TrapKind::NullCall,
         traps::SIGNATURE => TrapKind::Signature,
         _ => return None,

@@ -55,8 +55,8 @@ pub enum TrapKind {
     Unreachable = 0,
     /// A memory access out of bounds.
     MemoryBounds = 1,
-    /// A table access out of bounds.
-    TableBounds = 2,
+    /// An indirect call of an entry out of bounds.
+    UndefinedElement = 2,
     /// An indirect call of null.
     NullCall = 3,
     /// An indirect call of a function of another signature.
@@ -67,6 +67,8 @@ pub enum TrapKind {
     DivisionByZero = 6,
     /// The conversion of a float that is not a number, or too large.
     Conversion = 7,
+    /// A table access out of bounds.
+    TableBounds = 8,
 }
 
 impl TrapKind {
@@ -75,12 +77,13 @@ impl TrapKind {
         match self {
             TrapKind::Unreachable => "unreachable",
             TrapKind::MemoryBounds => "out of bounds memory access",
-            TrapKind::TableBounds => "undefined element",
+            TrapKind::UndefinedElement => "undefined element",
             TrapKind::NullCall => "uninitialized element",
             TrapKind::Signature => "indirect call type mismatch",
             TrapKind::IntegerOverflow => "integer overflow",
             TrapKind::DivisionByZero => "integer divide by zero",
             TrapKind::Conversion => "invalid conversion to integer",
+            TrapKind::TableBounds => "out of bounds table access",
         }
     }
 }

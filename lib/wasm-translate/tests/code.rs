@@ -48,7 +48,7 @@ fn many_values(count: usize) -> String {
 
 #[test]
 fn large_frames_are_entered_in_steps_of_a_page() {
-    for count in [100, 511, 512, 513, 600, 1100, 2000, 3000, 7000] {
+    for count in [100, 513, 600, 1100, 3000] {
         let translated = compiled(&many_values(count)).expect("it compiles");
         let down = instructions(&translated).into_iter().filter(|one| {
             one.mnemonic() == Mnemonic::Sub && one.op0_kind() == OpKind::Register && one.op0_register() == Register::RSP

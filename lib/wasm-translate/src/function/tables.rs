@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
-    ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData, SigRef, UserExternalName, Value, types,
+    ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData, SigRef, TrapCode, UserExternalName, Value, types,
 };
 use wasm_record::NULL;
 use wasm_record::layout::{self, Builtin};
@@ -45,14 +45,14 @@ impl Translator<'_, '_> {
             }
             Operator::TableGet { table } => {
                 let index = self.pop();
-                let entry = self.entry(table, index);
+                let entry = self.entry(table, index, traps::TABLE_BOUNDS);
                 let flags = self.flags(Region::Tables);
                 let value = self.builder.ins().load(types::I32, flags, entry, 0);
                 self.push(value);
             }
             Operator::TableSet { table } => {
                 let (index, value) = self.pop2();
-                let entry = self.entry(table, index);
+                let entry = self.entry(table, index, traps::TABLE_BOUNDS);
                 let flags = self.flags(Region::Tables);
                 self.builder.ins().store(flags, value, entry, 0);
             }
@@ -86,11 +86,11 @@ impl Translator<'_, '_> {
     }
 
     /// The address of an entry, whose index is checked.
-    fn entry(&mut self, table: u32, index: Value) -> Value {
+    fn entry(&mut self, table: u32, index: Value, trap: TrapCode) -> Value {
         let index = self.widen(index);
         let size = self.bound(layout::table(table) + 8);
         let is_out = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, size);
-        self.builder.ins().trapnz(is_out, traps::TABLE_BOUNDS);
+        self.builder.ins().trapnz(is_out, trap);
         let base = self.bound(layout::table(table));
         let offset = self.builder.ins().ishl_imm_u(index, 2);
         self.builder.ins().iadd(base, offset)
@@ -139,7 +139,7 @@ impl Translator<'_, '_> {
     /// Looks up what an indirect call calls: checks the index, that there is a function, and its signature.
     fn callee(&mut self, type_index: u32, table: u32) -> (Value, SigRef, Vec<Value>) {
         let index = self.pop();
-        let entry = self.entry(table, index);
+        let entry = self.entry(table, index, traps::UNDEFINED_ELEMENT);
         let flags = self.flags(Region::Tables);
         let function = self.builder.ins().load(types::I32, flags, entry, 0);
         let number = self.builder.ins().iconst(types::I32, self.module.functions.len() as i64);

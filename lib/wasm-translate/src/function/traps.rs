@@ -10,3 +10,5 @@ pub const TABLE_BOUNDS: TrapCode = TrapCode::unwrap_user(2);
 pub const NULL_CALL: TrapCode = TrapCode::unwrap_user(3);
 /// An indirect call of another signature.
 pub const SIGNATURE: TrapCode = TrapCode::unwrap_user(4);
+/// An indirect call of an entry out of bounds.
+pub const UNDEFINED_ELEMENT: TrapCode = TrapCode::unwrap_user(5);

@@ -1,0 +1,62 @@
+//! The fuzz target `wasm_module` without a fuzzer.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p wasm-translate --test fuzzed` rewrites its seed inputs.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod module;
+#[path = "../../../../fuzz/replay.rs"]
+mod replay;
+
+use std::path::{Path, PathBuf};
+
+use wasm_record::Imports;
+use wasm_translate::translate;
+
+/// Seed inputs, findings among them.
+fn inputs() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fuzzed/inputs")
+}
+
+/// A module with something of everything.
+const MODULE: &str = "(module
+    (type $t (func (param i32) (result i32)))
+    (memory 1 2) (table 4 funcref) (global $g (mut v128) (v128.const i64x2 1 2))
+    (func $f (export \"f\") (type $t)
+        (block (block (block (br_table 0 1 2 (local.get 0)))))
+        (memory.fill (i32.const 0) (local.get 0) (i32.const 9))
+        (global.set $g (i8x16.add (global.get $g) (i8x16.splat (local.get 0))))
+        (if (result i32) (local.get 0) (then (call_indirect (type $t) (i32.load (local.get 0)) (i32.const 1)))
+            (else (return_call $f (i32.trunc_sat_f64_u (f64.const 2.5))))))
+    (elem (i32.const 0) $f $f) (data (i32.const 8) \"data\"))";
+
+fn seeds() -> Vec<(&'static str, Vec<u8>)> {
+    let module = wat::parse_str(MODULE).expect("a module");
+    // A linear congruential generator's upper bytes, which make modules of some size.
+    let mut state = 1u32;
+    let choices = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    });
+    let choices: Vec<u8> = choices.take(2000).collect();
+    vec![
+        ("module", [&[module::AS_MODULE], module.as_slice()].concat()),
+        ("choices", [&[module::AS_CHOICES], choices.as_slice()].concat()),
+    ]
+}
+
+#[test]
+fn damaged_modules_are_refused_or_make_images() {
+    replay::replay(&inputs(), 60, module::run);
+}
+
+/// Otherwise the fuzzer would reach little.
+#[test]
+fn the_seed_is_a_module_whose_image_is_accepted() {
+    replay::hold_seeds(&inputs(), &seeds());
+    let bytes = wat::parse_str(MODULE).expect("a module");
+    let translated = translate(&bytes, &Imports::default(), &[], &mut |_, _| ()).expect("it compiles");
+    let template = common::template("");
+    let template = compose::Template::parse(&template).expect("a template");
+    common::check(&template, &translated).expect("a good image");
+}
