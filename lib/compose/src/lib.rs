@@ -24,6 +24,7 @@ use wasm_record::layout::{HEADER_MAGIC, HEADER_WORDS};
 use wasm_translate::{Target, Translated};
 
 use file::{Added, write};
+use template::Symbol;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 /// Alignment of constants, in bytes.
@@ -184,7 +185,7 @@ fn resolve(translated: &Translated, text: u64, address: impl Fn(Target) -> u64) 
 
 /// What the image says of its faults. A run of traps of one kind, which is how code has them behind each function, is
 /// told once.
-fn told_faults(translated: &Translated, text: u64, symbols: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
+fn told_faults(translated: &Translated, text: u64, symbols: &[Symbol]) -> Vec<u8> {
     let mut functions: Vec<(u32, &str)> = symbols
         .iter()
         .filter_map(|(address, _, name)| Some((u32::try_from(*address).ok()?, core::str::from_utf8(name).ok()?)))
@@ -202,7 +203,7 @@ fn told_faults(translated: &Translated, text: u64, symbols: &[(u64, u64, Vec<u8>
 }
 
 /// Names of functions, for debuggers and epitaphs: address, size, name.
-fn names(translated: &Translated, text: u64) -> Vec<(u64, u64, Vec<u8>)> {
+fn names(translated: &Translated, text: u64) -> Vec<Symbol> {
     let Ok(record) = wasm_record::Record::parse(&translated.record) else { return Vec::new() };
     // Functions lie in their order, and the entries behind them.
     let ends = translated.functions.iter().skip(1).chain(translated.entries.first());
