@@ -122,15 +122,22 @@ fn sqlite_is_killed(rounds: u64) {
     let source = tempfile::tempdir().expect("a folder");
     transactions(&source.path().join("work.sql"));
     let disk = Image::of(source.path(), Format::default());
-    let mut script = format!("cd /fs/disk0\nsqlite a.db '{ACCOUNTS}'\n");
+    let mut script = format!(
+        "function round\n\
+         sqlite a.db < work.sql &\n\
+         sleep $1\n\
+         kill sqlite\n\
+         wait\n\
+         rmdir a.db.lock && echo interrupted\n\
+         sqlite a.db \"{CHECK}\" || echo failed\n\
+         end\n\
+         cd /fs/disk0\n\
+         sqlite a.db '{ACCOUNTS}'\n"
+    );
     let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
     for _ in 0..rounds {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let after_ms = 20 + (seed >> 33) % 300;
-        let _ = writeln!(
-            script,
-            "sqlite a.db < work.sql &\nsleep {after_ms}ms\nkill sqlite\nwait\nrmdir a.db.lock\nsqlite a.db \"{CHECK}\" || echo failed"
-        );
+        let _ = writeln!(script, "round {}ms", 20 + (seed >> 33) % 300);
     }
     let limit = LIMIT + Duration::from_secs(rounds);
     let run = Machine::new().system(built_system("wasm")).disk(disk.path()).limit(limit).run(&script);
@@ -145,6 +152,7 @@ fn sqlite_is_killed(rounds: u64) {
         counted.is_sorted() && counted.last() > Some(&0),
         "nothing was written between the kills: {counted:?}\n{run}"
     );
+    assert!(lines("interrupted") > 0, "no transaction was interrupted:\n{run}");
     disk.check();
 }
 
