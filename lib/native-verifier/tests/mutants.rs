@@ -61,7 +61,7 @@ fn function_count(linked: &Linked) -> usize {
 fn good_code_does_not_escape() {
     for linked in compiled() {
         assert_eq!(common::verify(&linked).map(|_| ()), Ok(()));
-        assert_eq!(escape(&linked, 0..function_count(&linked), &mut Random(7), 300), None);
+        assert_eq!(escape(&linked, 0..function_count(&linked), &mut Random(7), 200), None);
     }
 }
 
@@ -88,7 +88,8 @@ fn a_check_that_is_left_out_is_found() {
             let outcome = common::verify(&broken);
             assert!(outcome.is_err(), "without the check\n{}", common::around(&linked, check.ip()));
             all += 1;
-            escaped += usize::from(escape(&broken, 0..function_count(&broken), &mut random, 100).is_some());
+            let function = Program::new(&linked).function_at(check.ip()).expect("a function");
+            escaped += usize::from(escape(&broken, function..function + 1, &mut random, 60).is_some());
         }
     }
     assert!(all > 20 && escaped * 2 > all, "{escaped} of {all} escaped");
@@ -111,7 +112,7 @@ fn damage(text: &mut [u8], random: &mut Random) {
 
 #[test]
 fn what_is_accepted_does_not_escape() {
-    let mutants: usize = std::env::var("MUTANTS").ok().and_then(|count| count.parse().ok()).unwrap_or(6000);
+    let mutants: usize = std::env::var("MUTANTS").ok().and_then(|count| count.parse().ok()).unwrap_or(3000);
     let mut random = Random(std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(1));
     let mut accepted = 0;
     for linked in compiled() {
@@ -122,10 +123,10 @@ fn what_is_accepted_does_not_escape() {
                 continue;
             }
             accepted += 1;
-            let escaped = escape(&mutant, 0..function_count(&mutant), &mut random, 20);
-            if let Some(why) = escaped {
-                let at = mutant.text.iter().zip(&linked.text).position(|(new, old)| new != old).unwrap_or(0);
-                let address = linked.text_address + at as u64;
+            let at = mutant.text.iter().zip(&linked.text).position(|(new, old)| new != old).unwrap_or(0);
+            let address = linked.text_address + at as u64;
+            let Some(function) = Program::new(&linked).function_at(address) else { continue };
+            if let Some(why) = escape(&mutant, function..function + 1, &mut random, 8) {
                 panic!("{why}\nof\n{}is\n{}", common::around(&linked, address), common::around(&mutant, address));
             }
         }

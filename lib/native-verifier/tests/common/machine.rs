@@ -17,7 +17,7 @@ const TABLE: u64 = 0x6800_0000_0000;
 const RESULTS: u64 = 0x7f00_0000_0000;
 const STACK: u64 = 0x7fff_0000_0008;
 const RETURN: u64 = 0x1234_5678_9abc;
-const STEPS: usize = 2000;
+const STEPS: usize = 400;
 const PRESERVED: [usize; 6] = [3, 5, 12, 13, 14, 15];
 
 /// Numbers made up: xorshift.
@@ -102,6 +102,13 @@ impl<'a> Program<'a> {
         let record = Record::parse(&linked.data[record as usize..(record + bytes) as usize]).expect("a record");
         let starts = linked.relocations[3..].iter().take(record.functions.len());
         Program { linked, starts: starts.enumerate().map(|(index, (_, at))| (*at, index)).collect(), record }
+    }
+
+    /// The function that has an address.
+    pub fn function_at(&self, address: u64) -> Option<usize> {
+        let function = self.starts.range(..=address).next_back().map(|(_, index)| *index)?;
+        let entries = &self.linked.relocations[3 + self.starts.len()..];
+        entries.iter().all(|(_, at)| *at > address).then_some(function)
     }
 
     /// Runs a function; an error tells how it escaped.
@@ -205,7 +212,8 @@ impl Run<'_> {
         match one.op_kind(operand) {
             OpKind::Memory => one.memory_size().size(),
             OpKind::Register => one.op_register(operand).size(),
-            _ => Run::size(one, 0),
+            _ if operand > 0 => Run::size(one, 0),
+            _ => 8,
         }
     }
 
