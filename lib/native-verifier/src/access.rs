@@ -2,11 +2,11 @@
 
 use wasm_record::layout::{MEMORY_BASE, MEMORY_BYTES};
 
+use crate::Rule;
 use crate::decode::{Memory, PAGE};
 use crate::function::Function;
 use crate::state::State;
 use crate::value::{Base, Value};
-use crate::Rule;
 
 /// Whether an access reads or writes; one that does both writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,8 @@ impl Function<'_> {
     }
 
     fn check_stack(&self, state: &mut State, address: Value, bytes: i64) -> Result<(), Refusal> {
-        let offset = address.offset_from(Base::Stack).ok_or((Rule::Access, "the place on the stack is not a constant"))?;
+        let offset =
+            address.offset_from(Base::Stack).ok_or((Rule::Access, "the place on the stack is not a constant"))?;
         let pointer = state.stack_pointer().ok_or((Rule::Stack, "the stack pointer is not known"))?;
         if offset < pointer {
             return Err((Rule::Access, "the place is below the stack pointer"));

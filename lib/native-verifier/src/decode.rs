@@ -85,33 +85,76 @@ pub struct Effects {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// To a register, of 32 or 64 bits; the upper half of 32 is cleared.
-    Move { to: Register, from: Source, width: Width },
+    Move {
+        to: Register,
+        from: Source,
+        width: Width,
+    },
     /// To zero, by an instruction that changes flags.
-    Clear { to: Register },
+    Clear {
+        to: Register,
+    },
     /// A load of 32 bits, sign-extended to 64.
-    LoadSigned { to: Register, from: Memory },
+    LoadSigned {
+        to: Register,
+        from: Memory,
+    },
     /// To memory.
-    Store { to: Memory, from: Source },
+    Store {
+        to: Memory,
+        from: Source,
+    },
     /// An address to a register.
-    Address { to: Register, of: Memory },
+    Address {
+        to: Register,
+        of: Memory,
+    },
     /// A sum or difference of 64 bits.
-    Add { to: Register, from: Source },
-    Subtract { to: Register, from: Source },
+    Add {
+        to: Register,
+        from: Source,
+    },
+    Subtract {
+        to: Register,
+        from: Source,
+    },
     /// A shift of 64 bits to the left, by 1 to 63.
-    Shift { to: Register, by: u8 },
+    Shift {
+        to: Register,
+        by: u8,
+    },
     /// Comparison: flags of the difference.
-    Compare { left: Source, right: Source, width: Width },
+    Compare {
+        left: Source,
+        right: Source,
+        width: Width,
+    },
     /// Flags that tell whether a register is zero.
-    IsZero { register: Register, width: Width },
+    IsZero {
+        register: Register,
+        width: Width,
+    },
     /// A move under a condition. 32 bits clear the upper half anyway.
-    MoveIf { to: Register, from: Source, condition: Condition, width: Width },
+    MoveIf {
+        to: Register,
+        from: Source,
+        condition: Condition,
+        width: Width,
+    },
     /// Probes a frame page by page, in a loop: the stack pointer is this many bytes lower then, the register too.
-    Probe { register: Register, bytes: i64, after: u32 },
+    Probe {
+        register: Register,
+        bytes: i64,
+        after: u32,
+    },
     Push(Source),
     Pop(Register),
     /// A jump within the function, to the step of this index, or out of it to an address.
     Jump(Target),
-    Branch { condition: Condition, to: Target },
+    Branch {
+        condition: Condition,
+        to: Target,
+    },
     JumpTo(Register),
     Call(u64),
     CallTo(Source),
@@ -161,7 +204,8 @@ pub fn decode(bytes: &[u8], address: u64) -> Result<Vec<Step>, u64> {
 
 /// Whether an instruction has the prefix of another operand size. Processors disagree on what it does to a branch.
 fn has_operand_size(bytes: &[u8]) -> bool {
-    let is_prefix = |byte: &&u8| matches!(**byte, 0x26 | 0x2E | 0x36 | 0x3E | 0x40..=0x4F | 0x64..=0x67 | 0xF0 | 0xF2 | 0xF3);
+    let is_prefix =
+        |byte: &&u8| matches!(**byte, 0x26 | 0x2E | 0x36 | 0x3E | 0x40..=0x4F | 0x64..=0x67 | 0xF0 | 0xF2 | 0xF3);
     bytes.iter().take_while(is_prefix).any(|byte| *byte == 0x66)
 }
 
@@ -206,7 +250,8 @@ fn find_probes(steps: &mut [Step]) {
             && bytes % PAGE == 0
             && steps[index + 2].operation == by_page
             && is_top
-            && (steps[index + 4].operation == compared(stack, end) || steps[index + 4].operation == compared(end, stack))
+            && (steps[index + 4].operation == compared(stack, end)
+                || steps[index + 4].operation == compared(end, stack))
             && steps[index + 5].operation == back;
         if is_loop {
             steps[index].operation = Operation::Probe { register, bytes, after: index as u32 + 6 };
@@ -215,7 +260,9 @@ fn find_probes(steps: &mut [Step]) {
 }
 
 fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Option<Operation> {
-    use Operation::{Add, Address, Call, CallTo, Compare, Jump, JumpTo, Move, Nothing, Pop, Push, Return, Subtract, Trap};
+    use Operation::{
+        Add, Address, Call, CallTo, Compare, Jump, JumpTo, Move, Nothing, Pop, Push, Return, Subtract, Trap,
+    };
     if instruction.is_invalid()
         || instruction.has_lock_prefix()
         || instruction.has_rep_prefix() && instruction.mnemonic() != Mnemonic::Pause
@@ -227,9 +274,7 @@ fn operation(instruction: &Instruction, factory: &mut InstructionInfoFactory) ->
     let width = width(instruction);
     Some(match instruction.mnemonic() {
         Mnemonic::Mov => match (operands, width) {
-            ((OpKind::Memory, _), _) => {
-                Operation::Store { to: memory(instruction)?, from: source(instruction, 1)? }
-            }
+            ((OpKind::Memory, _), _) => Operation::Store { to: memory(instruction)?, from: source(instruction, 1)? },
             (_, Width::Narrow) => return other(instruction, factory),
             _ => Move { to: register(instruction, 0)?, from: source(instruction, 1)?, width },
         },
@@ -440,7 +485,8 @@ fn other(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Opt
     let is_set = instruction.condition_code() != ConditionCode::None;
     let has_memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
     // A bit string in memory reaches beyond its operand; an exchange with memory is locked.
-    let reaches_far = has_memory && matches!(mnemonic, Mnemonic::Bt | Mnemonic::Btc | Mnemonic::Btr | Mnemonic::Bts | Mnemonic::Xchg);
+    let reaches_far =
+        has_memory && matches!(mnemonic, Mnemonic::Bt | Mnemonic::Btc | Mnemonic::Btr | Mnemonic::Bts | Mnemonic::Xchg);
     if reaches_far
         || !(is_plain(mnemonic) || is_set || is_vector(instruction))
         || instruction.flow_control() != FlowControl::Next
@@ -451,7 +497,8 @@ fn other(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Opt
     let info = factory.info_options(instruction, InstructionInfoOptions::NONE);
     let mut effects = Effects { keeps_flags: instruction.rflags_modified() == 0, ..Effects::default() };
     for used in info.used_registers() {
-        let writes = !matches!(used.access(), OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess);
+        let writes =
+            !matches!(used.access(), OpAccess::None | OpAccess::Read | OpAccess::CondRead | OpAccess::NoMemAccess);
         match number(used.register()) {
             Some(RSP) if writes => return None,
             Some(register) if writes => effects.changed |= 1 << register,

@@ -216,6 +216,9 @@ impl<'a> Function<'a> {
     }
 
     fn exhausted(&self, index: u32) -> Violation {
-        self.violation(index, (Rule::Bound, "the function is too complex to be proven safe in the time that its size allows"))
+        self.violation(
+            index,
+            (Rule::Bound, "the function is too complex to be proven safe in the time that its size allows"),
+        )
     }
 }

@@ -90,12 +90,7 @@ pub fn verify_all(module: &Module<'_>) -> Result<(Report, Vec<Violation>), Viola
     Ok((report, violations))
 }
 
-fn judge(
-    environment: &Environment<'_>,
-    part: &Part,
-    place: Place,
-    report: &mut Report,
-) -> Result<(), Violation> {
+fn judge(environment: &Environment<'_>, part: &Part, place: Place, report: &mut Report) -> Result<(), Violation> {
     let function = Function::decode(environment, part, place)?;
     let mut budget = Budget::of(function.steps.len());
     let outcome = function.verify(&mut budget);

@@ -124,7 +124,8 @@ impl<'a> Environment<'a> {
         let entries = starts(arrays.entries, arrays.entry_count)?;
         let ends = ends(module, &functions, &entries)?;
         let range = |start: &usize| *start..ends.get(start).copied().unwrap_or(*start);
-        let by_address = functions.iter().zip(0u32..).map(|(start, index)| (module.text_address + *start as u64, index));
+        let by_address =
+            functions.iter().zip(0u32..).map(|(start, index)| (module.text_address + *start as u64, index));
         Ok(Environment {
             module,
             by_address: by_address.collect(),
@@ -223,8 +224,7 @@ fn pointers(module: &Module<'_>) -> Result<BTreeMap<u64, u64>, Violation> {
     let mut pointers = BTreeMap::new();
     let end = module.data_address.saturating_add(module.data.len() as u64);
     let text_end = module.text_address.saturating_add(module.text.len() as u64);
-    let overlaps =
-        |place: u64, start: u64, end: u64| place.saturating_add(POINTER_BYTES) > start && place < end;
+    let overlaps = |place: u64, start: u64, end: u64| place.saturating_add(POINTER_BYTES) > start && place < end;
     for &(place, address) in &module.relocations {
         if overlaps(place, module.text_address, text_end) {
             return Err(wrong(place, "code is relocated"));
@@ -264,7 +264,8 @@ fn parts(module: &Module<'_>, arrays: &Arrays, record: &Record<'_>) -> Result<Ve
     let mut signatures: Vec<Signature> = Vec::new();
     let mut place = (0, 0);
     for one in &record.parts {
-        let own = Record::parse(one.record).map_err(|_| wrong(module.data_address, "the record of a part is malformed"))?;
+        let own =
+            Record::parse(one.record).map_err(|_| wrong(module.data_address, "the record of a part is malformed"))?;
         if place != (one.functions, one.entries) || !own.parts.is_empty() {
             return Err(unfit());
         }
@@ -273,11 +274,7 @@ fn parts(module: &Module<'_>, arrays: &Arrays, record: &Record<'_>) -> Result<Ve
     }
     let is_whole = u64::from(functions) == arrays.function_count && u64::from(entries) == arrays.entry_count;
     let is_same = record.parts.is_empty() || signatures == record.signatures;
-    if is_whole && is_same && record.functions.len() as u64 == arrays.function_count {
-        Ok(parts)
-    } else {
-        Err(unfit())
-    }
+    if is_whole && is_same && record.functions.len() as u64 == arrays.function_count { Ok(parts) } else { Err(unfit()) }
 }
 
 /// A module whose first function and entry are these.

@@ -81,7 +81,8 @@ impl State {
                 let fresh = self.fresh(u64::MAX);
                 // A word that overlaps another has no value of its own.
                 let overlaps = |at: Option<&(i64, Value)>| at.is_some_and(|(at, _)| (at - offset).abs() < 8);
-                if !overlaps(self.slots.get(index)) && !overlaps(index.checked_sub(1).and_then(|at| self.slots.get(at))) {
+                if !overlaps(self.slots.get(index)) && !overlaps(index.checked_sub(1).and_then(|at| self.slots.get(at)))
+                {
                     self.slots.insert(index, (offset, fresh));
                 }
                 fresh

@@ -89,7 +89,8 @@ impl Function<'_> {
         if pointer + RETURN_BYTES + arguments != self.stack_end() {
             return Err((Rule::Return, "the stack is not balanced: its own arguments are not what is released"));
         }
-        let is_restored = |register: &Register| state.registers[*register as usize] == Value::of(Base::Saved(*register), 0);
+        let is_restored =
+            |register: &Register| state.registers[*register as usize] == Value::of(Base::Saved(*register), 0);
         if !PRESERVED.iter().all(is_restored) {
             return Err((Rule::Return, "a register that the caller wants preserved is not restored"));
         }
@@ -104,7 +105,8 @@ impl Function<'_> {
     /// A jump to another function.
     pub fn tail_call(&self, state: &mut State, target: u64) -> Result<(), Refusal> {
         let convention = self.environment.convention_at(self.part, target);
-        let convention = convention.ok_or((Rule::Jump, "it goes neither within the function nor to the start of one"))?;
+        let convention =
+            convention.ok_or((Rule::Jump, "it goes neither within the function nor to the start of one"))?;
         self.tail_call_with(state, convention)
     }
 
@@ -148,7 +150,8 @@ impl Function<'_> {
             .map(|entry| {
                 let distance = entry.first_chunk().map_or(0, |entry| i32::from_le_bytes(*entry));
                 let target = table.wrapping_add_signed(i64::from(distance));
-                step_at(&self.steps, target).ok_or((Rule::Jump, "an entry of a jump table is no instruction of the function"))
+                step_at(&self.steps, target)
+                    .ok_or((Rule::Jump, "an entry of a jump table is no instruction of the function"))
             })
             .collect::<Result<alloc::vec::Vec<u32>, Refusal>>()?;
         targets.sort_unstable();

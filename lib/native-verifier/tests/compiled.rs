@@ -176,8 +176,9 @@ fn many_arguments_and_results() {
 /// A function with this many live values, across a loop with calls.
 fn with_frame(values: usize) -> String {
     let locals = "i64 ".repeat(values);
-    let set: String =
-        (1..=values).map(|index| format!("(local.set {index} (i64.load offset={} (local.get 0)))", index * 8)).collect();
+    let set: String = (1..=values)
+        .map(|index| format!("(local.set {index} (i64.load offset={} (local.get 0)))", index * 8))
+        .collect();
     let sum: String = (1..=values)
         .map(|index| format!("(i64.store offset={} (local.get 0) (local.get {index}))", index * 8))
         .collect();
@@ -189,10 +190,8 @@ fn with_frame(values: usize) -> String {
 
 #[test]
 fn frames_of_many_pages() {
-    let bodies: String = [10, 500, 520, 1000, 1100, 2000, 2500, 3000, 5000].map(with_frame).concat();
-    proven(&format!(
-        "(module (import \"host\" \"f\" (func $f (param i32) (result i32))) (memory 1) {bodies})"
-    ));
+    let bodies: String = [10, 520, 1100, 2700].map(with_frame).concat();
+    proven(&format!("(module (import \"host\" \"f\" (func $f (param i32) (result i32))) (memory 1) {bodies})"));
 }
 
 #[test]

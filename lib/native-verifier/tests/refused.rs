@@ -1,7 +1,7 @@
 //! Bad code, written by hand, for each rule: what a compiler must never make.
 mod common;
 
-use common::{Bad, BUILTIN, HOST};
+use common::{BUILTIN, Bad, HOST};
 use iced_x86::code_asm::*;
 use iced_x86::{Code, IcedError, Instruction, MemoryOperand, Register};
 use native_verifier::Rule;

@@ -175,7 +175,9 @@ impl Run<'_> {
             self.put(at, TABLE + (table << 32), 8);
             self.put(at + 8, 10, 8);
         }
-        for (table, entry) in (0..self.program.record.tables.len() as u64).flat_map(|table| (0..10).map(move |entry| (table, entry))) {
+        for (table, entry) in
+            (0..self.program.record.tables.len() as u64).flat_map(|table| (0..10).map(move |entry| (table, entry)))
+        {
             let function = self.random.next() % (self.program.record.functions.len() as u64 + 1);
             self.put(TABLE + (table << 32) + entry * 4, if function == 0 { u64::MAX } else { function - 1 }, 4);
         }
@@ -196,14 +198,19 @@ impl Run<'_> {
             || within(RESULTS, self.results)
             || !writes && (within(CONTEXT, 16) || within(CONTEXT + 32, context - 32))
             || !writes && within(linked.data_address, linked.data.len() as u64);
-        if is_ours { Ok(()) } else { Err(format!("{} of {bytes} bytes at {at:#x}", if writes { "a write" } else { "a read" })) }
+        if is_ours {
+            Ok(())
+        } else {
+            Err(format!("{} of {bytes} bytes at {at:#x}", if writes { "a write" } else { "a read" }))
+        }
     }
 
     fn address(&self, one: &Instruction) -> u64 {
         if one.is_ip_rel_memory_operand() {
             return one.ip_rel_memory_address();
         }
-        let part = |name: Register| if name == Register::None { 0 } else { self.registers[name.full_register().number()] };
+        let part =
+            |name: Register| if name == Register::None { 0 } else { self.registers[name.full_register().number()] };
         let index = part(one.memory_index()).wrapping_mul(u64::from(one.memory_index_scale()));
         part(one.memory_base()).wrapping_add(index).wrapping_add(one.memory_displacement64())
     }
@@ -249,7 +256,9 @@ impl Run<'_> {
             8 => value,
             4 => value & 0xffff_ffff,
             2 => *register & !0xffff | value & 0xffff,
-            _ if matches!(name, Register::AH | Register::BH | Register::CH | Register::DH) => *register & !0xff00 | (value & 0xff) << 8,
+            _ if matches!(name, Register::AH | Register::BH | Register::CH | Register::DH) => {
+                *register & !0xff00 | (value & 0xff) << 8
+            }
             _ => *register & !0xff | value & 0xff,
         };
         Ok(())
@@ -389,7 +398,8 @@ impl Run<'_> {
                 self.write(one, value)?;
             }
             Mnemonic::Jmp | Mnemonic::Call => {
-                let target = if one.op0_kind() == OpKind::NearBranch64 { one.near_branch64() } else { self.read(one, 0)? };
+                let target =
+                    if one.op0_kind() == OpKind::NearBranch64 { one.near_branch64() } else { self.read(one, 0)? };
                 return self.transfer(one, target);
             }
             Mnemonic::Ret => {
