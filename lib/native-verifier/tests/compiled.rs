@@ -190,7 +190,7 @@ fn with_frame(values: usize) -> String {
 
 #[test]
 fn frames_of_many_pages() {
-    let bodies: String = [10, 500, 520, 1000, 1100, 2000, 2500, 3000, 5000].map(with_frame).concat();
+    let bodies: String = [10, 520, 1100, 2700].map(with_frame).concat();
     proven(&format!("(module (import \"host\" \"f\" (func $f (param i32) (result i32))) (memory 1) {bodies})"));
 }
 

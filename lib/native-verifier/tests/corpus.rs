@@ -1,8 +1,14 @@
-//! Larger modules, where there are any: all that are built for the WASI test suite.
+//! Larger modules, where there are any: those that are built for the WASI test suite. `WASI_TESTSUITE` names its folder.
 mod common;
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use wasm_record::{Import, ImportKind, Imports, Signature, ValueType};
+use wasmparser::{Parser, Payload, TypeRef, ValType};
+
+/// Size of all modules that are compiled unless `--ignored` asks for all, in bytes.
+const SMALL: usize = 300_000;
 
 fn modules(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -15,41 +21,85 @@ fn modules(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-#[test]
-fn corpus() {
+/// The modules of the suite, the smallest first.
+fn suite() -> Vec<Vec<u8>> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/wasi-testsuite");
+    let folder = std::env::var_os("WASI_TESTSUITE").map_or(beside, PathBuf::from);
     let mut found = Vec::new();
-    modules(Path::new(&std::env::var("CORPUS").unwrap()), &mut found);
-    found.sort();
-    let (mut functions, mut failed, mut text, mut work, mut steps, mut time, mut compile_time) =
-        (0, 0, 0, 0, 0, 0.0, 0.0);
-    for path in found {
-        let bytes = std::fs::read(&path).unwrap();
-        let imports = std::fs::read_to_string("/tmp/hF.imports").unwrap();
-        let imports = wasm_record::Imports::parse(&imports).unwrap();
-        let t = Instant::now();
-        let linked = match common::compile(&bytes, &imports) {
-            Ok(linked) => linked,
-            Err(e) => {
-                println!("{}: {e}", path.display());
-                continue;
+    modules(&folder.join("tests"), &mut found);
+    let mut all: Vec<Vec<u8>> = found.iter().map(|path| std::fs::read(path).expect("a file")).collect();
+    all.sort_by_key(Vec::len);
+    all
+}
+
+/// A template that offers whatever functions a module imports.
+fn imports(module: &[u8]) -> Imports {
+    let (mut types, mut imports) = (Vec::new(), Vec::new());
+    for payload in Parser::new(0).parse_all(module) {
+        match payload.expect("a module") {
+            Payload::TypeSection(section) => {
+                types.extend(section.into_iter_err_on_gc_types().map(|kind| kind.expect("a function's type")));
             }
-        };
-        compile_time += t.elapsed().as_secs_f64();
-        let t = Instant::now();
-        let (report, violations) = native_verifier::verify_all(&common::module(&linked)).unwrap();
-        time += t.elapsed().as_secs_f64();
-        text += linked.text.len();
-        functions += report.functions + report.entries + violations.len();
-        failed += violations.len();
-        work += report.work;
-        steps += report.instructions;
-        for v in violations.iter().take(3) {
-            println!("{}: {v}\n{}", path.display(), common::around(&linked, v.address));
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    let import = import.expect("an import");
+                    let TypeRef::Func(index) = import.ty else { panic!("an import that is no function") };
+                    let kinds = |kinds: &[ValType]| kinds.iter().map(value_type).collect();
+                    let of = &types[index as usize];
+                    let signature = Signature { parameters: kinds(of.params()), results: kinds(of.results()) };
+                    let kind = ImportKind::Function(signature);
+                    imports.push(Import { module: import.module.into(), name: import.name.into(), kind });
+                }
+            }
+            _ => {}
         }
     }
-    println!(
-        "{functions} functions, {failed} failed, {text} bytes, {time:.3} s = {:.3} s/MB; compile {compile_time:.2}; work {:.1}/step",
-        time / text as f64 * 1e6,
-        work as f64 / steps as f64
-    );
+    Imports(imports)
+}
+
+fn value_type(kind: &ValType) -> ValueType {
+    match kind {
+        ValType::I32 => ValueType::I32,
+        ValType::I64 => ValueType::I64,
+        ValType::F32 => ValueType::F32,
+        ValType::F64 => ValueType::F64,
+        ValType::V128 => ValueType::V128,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn proven(modules: &[Vec<u8>]) {
+    let (mut functions, mut bytes, mut time) = (0, 0, Duration::ZERO);
+    for module in modules {
+        let linked = common::compile(module, &imports(module)).expect("compiles");
+        let start = Instant::now();
+        let outcome = common::verify(&linked);
+        time += start.elapsed();
+        bytes += linked.text.len();
+        match outcome {
+            Ok(report) => functions += report.functions + report.entries,
+            Err(why) => panic!("{why}\n{}", common::around(&linked, why.address)),
+        }
+    }
+    if bytes > 0 {
+        let rate = time.as_secs_f64() / bytes as f64 * 1e6;
+        println!("{} modules, {functions} functions, {bytes} bytes of code: {rate:.3} s/MB", modules.len());
+    }
+}
+
+#[test]
+fn small_modules() {
+    let mut all = suite();
+    let mut sum = 0;
+    all.retain(|module| {
+        sum += module.len();
+        sum < SMALL
+    });
+    proven(&all);
+}
+
+#[test]
+#[ignore = "takes minutes, as the compiler is not optimized in tests"]
+fn all_modules() {
+    proven(&suite());
 }

@@ -14,7 +14,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("lib/block-source", &[]),
     ("lib/boot-image", &[]),
     ("lib/boot-order", &["lib/manifest-model"]),
-    ("lib/compose", &["abi", "lib/image-check", "lib/wasm-record", "lib/wasm-translate"]),
+    ("lib/compose", &["abi", "lib/image-check", "lib/native-verifier", "lib/wasm-record", "lib/wasm-translate"]),
     ("lib/codes", &[]),
     ("lib/command-language", &[]),
     ("lib/contract-diagram", &["abi"]),
@@ -58,6 +58,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("lib/manifest-model", &["abi", "lib/principal"]),
     ("lib/memory-functions", &[]),
     ("lib/name-text", &[]),
+    ("lib/native-verifier", &["lib/wasm-record"]),
     ("lib/net-stack", &["lib/layout", "lib/tcp"]),
     ("lib/network-rules", &["lib/principal"]),
     ("lib/nine-p", &[]),
@@ -123,7 +124,7 @@ const LEGAL: &[(&str, &[&str])] = &[
         ],
     ),
     ("sing/start", &[]),
-    ("sing/wasm", &["lib/compose", "lib/image-check", "lib/wasm-translate"]),
+    ("sing/wasm", &["lib/compose", "lib/image-check", "lib/native-verifier", "lib/wasm-translate"]),
     (
         "xtask",
         &[

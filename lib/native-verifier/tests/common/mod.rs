@@ -1,6 +1,8 @@
 //! What the tests share: modules that are translated and laid out at an address.
 #![allow(dead_code)]
 
+pub mod machine;
+
 use compose::Linked;
 use native_verifier::{Module, Report, Violation};
 use wasm_record::Imports;
