@@ -187,7 +187,8 @@ pub enum Verdict<'a> {
 }
 
 /// The programs that print verdicts.
-const SUITES: [&str; 5] = ["conformance", "services-check", "network-check", "adversary-check", "hostile-check"];
+const SUITES: [&str; 6] =
+    ["conformance", "services-check", "network-check", "adversary-check", "hostile-check", "wasm-spec"];
 
 /// Parses a line `test NAME ... VERDICT`; `None` for others.
 pub fn verdict(line: &str) -> Option<Verdict<'_>> {

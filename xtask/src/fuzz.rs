@@ -25,7 +25,7 @@ struct Target {
     max_runs: Option<u32>,
 }
 
-const TARGETS: [Target; 15] = [
+const TARGETS: [Target; 16] = [
     target("automaton", "lib/contract-diagram/tests/fuzzed/inputs"),
     target("boot_image", "lib/boot-image/tests/fuzzed/inputs/boot_image"),
     target("certificates", "lib/package-check/tests/fuzzed/inputs/certificates"),
@@ -43,6 +43,8 @@ const TARGETS: [Target; 15] = [
     // Memory still accessible to a device is never freed during the life of the process.
     Target { max_runs: Some(50_000), ..target("virtio_blk", "drivers/virtio-blk/tests/fuzzed/inputs") },
     Target { max_runs: Some(50_000), ..target("virtio_net", "drivers/virtio-net/tests/fuzzed/inputs") },
+    // A module of some size, and the choices that one is made by.
+    Target { max_bytes: 4096, ..target("wasm_module", "lib/wasm-translate/tests/fuzzed/inputs") },
 ];
 /// Duration for each target.
 const SHORT: Duration = Duration::from_secs(10);

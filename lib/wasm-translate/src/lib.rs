@@ -42,6 +42,20 @@ pub mod limits {
     pub const BODY_BYTES: usize = 1 << 20;
     /// Maximum number of functions.
     pub const FUNCTIONS: usize = 100_000;
+    /// Maximum number of distinct signatures, each of which takes some code.
+    pub const SIGNATURES: usize = 10_000;
+    /// Maximum number of locals of a function, parameters included. The time to place values that live at once is quadratic.
+    pub const LOCALS: usize = 20_000;
+    /// Maximum number of values on a function's stack.
+    pub const STACK_VALUES: usize = 20_000;
+    /// Maximum number of values that the blocks, branches and calls of a function pass, which its size does not bound: each
+    /// may pass a thousand.
+    pub const PASSED_VALUES: usize = 4 << 20;
+    /// Maximum of locals of a function times the depth of its loops: each loop may pass each local to the next.
+    pub const LOOPED_LOCALS: usize = 250_000;
+    /// Maximum sum, over the blocks of a function, of the squares of the numbers of values that come into them: what it takes
+    /// to place them.
+    pub const PLACED_VALUES: usize = 100_000_000;
 }
 
 /// Compiles a module for a template that offers these imports. `attachment` is put into the record for the template;

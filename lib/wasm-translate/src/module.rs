@@ -213,6 +213,9 @@ impl<'a> Reading<'a, '_> {
                 let next = self.module.signatures.len() as u32;
                 let number = *self.numbers.entry(signature.clone()).or_insert(next);
                 if number == next {
+                    if self.module.signatures.len() == limits::SIGNATURES {
+                        return Err(Error::Limit { what: "signatures", most: limits::SIGNATURES });
+                    }
                     self.module.signatures.push(signature);
                 }
                 self.module.types.push(number);

@@ -19,6 +19,8 @@ use crate::translated::{Relocation, TableEntry, Target, Trap, TrapKind};
 use crate::{Error, unsupported};
 
 const TRAP: u8 = 0xCC;
+/// Alignment of constants and of functions, in bytes.
+const CONSTANT_ALIGNMENT: usize = 16;
 
 /// A function in parts.
 #[derive(Default)]
@@ -66,10 +68,11 @@ pub fn separate(function: &Function, code: &CompiledCode) -> Result<Separated, E
     let scan = scan(bytes, &blocks, &relocated)?;
     out.text = bytes[..scan.end as usize].to_vec();
     scan.frame.rewrite(&mut out.text)?;
+    let moved = move_constants(&mut out, bytes, &scan);
     for reference in &scan.references {
         let new = match scan.tables.get(&reference.target) {
             Some(&end) => move_table(&mut out, bytes, reference.target, end),
-            None if reference.target >= scan.end => move_constant(&mut out, bytes, reference.target, &scan.references),
+            None if reference.target >= scan.end => reference.target.wrapping_add(moved),
             None => continue,
         };
         let field = reference.field as usize;
@@ -202,20 +205,14 @@ fn move_table(out: &mut Separated, bytes: &[u8], start: u32, end: u32) -> u32 {
     table
 }
 
-/// Moves a constant: up to 16 bytes, or to the next one. Equal ones of a function are put down once.
-fn move_constant(out: &mut Separated, bytes: &[u8], start: u32, references: &[Reference]) -> u32 {
-    let next = references.iter().map(|reference| reference.target).filter(|&target| target > start).min();
-    let end = next.unwrap_or(bytes.len() as u32).min(start + 16).min(bytes.len() as u32);
-    let constant = &bytes[start as usize..end as usize];
-    out.constants.resize(out.constants.len().next_multiple_of(16), 0);
-    let mut padded = [0u8; 16];
-    padded[..constant.len()].copy_from_slice(constant);
-    let equal = out.constants.chunks_exact(16).position(|chunk| chunk == padded);
-    // Entries of jump tables are zero as yet.
-    if let Some(position) = equal.filter(|_| out.table_entries.is_empty()) {
-        return position as u32 * 16;
-    }
-    let offset = out.constants.len() as u32;
-    out.constants.extend_from_slice(&padded);
-    offset
+/// Moves all constants, as they lie: one may be a table that is indexed. Returns what is to be added to their places.
+fn move_constants(out: &mut Separated, bytes: &[u8], scan: &Scan) -> u32 {
+    let is_constant = |target: &u32| *target >= scan.end && !scan.tables.contains_key(target);
+    let targets = scan.references.iter().map(|reference| reference.target);
+    let Some(first) = targets.filter(is_constant).min() else { return 0 };
+    // They are aligned in the function, which is aligned as these are.
+    let start = out.constants.len().next_multiple_of(CONSTANT_ALIGNMENT) + first as usize % CONSTANT_ALIGNMENT;
+    out.constants.resize(start, 0);
+    out.constants.extend_from_slice(bytes.get(first as usize..).unwrap_or(&[]));
+    (start as u32).wrapping_sub(first)
 }

@@ -73,10 +73,16 @@ pub(crate) fn memory_init(state: &mut State, segment: usize, [to, from, length]:
 }
 
 fn table_copy(tables: &mut [Entries], both: u64, [to, from, number]: [u64; 3]) -> Option<()> {
-    let (to_table, from_table) = (both & 0xffff_ffff, both >> 32);
-    let source = entries(tables, from_table)?;
-    let copied = source[range(source.len(), from, number)?].to_vec();
-    place(entries(tables, to_table)?, to, number)?.copy_from_slice(&copied);
+    let (to_table, from_table) = ((both & 0xffff_ffff) as usize, (both >> 32) as usize);
+    if to_table == from_table {
+        let table = tables.get_mut(to_table)?.entries.as_mut_slice();
+        let to = range(table.len(), to, number)?.start;
+        table.copy_within(range(table.len(), from, number)?, to);
+        return Some(());
+    }
+    let [target, source] = tables.get_disjoint_mut([to_table, from_table]).ok()?;
+    let source = &source.entries[range(source.entries.len(), from, number)?];
+    place(&mut target.entries, to, number)?.copy_from_slice(source);
     Some(())
 }
 

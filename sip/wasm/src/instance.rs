@@ -33,10 +33,15 @@ pub(crate) struct State {
 /// Why an instance cannot be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StartError {
-    /// The quota does not suffice for memory or tables.
+    /// The quota does not suffice for memory.
     Memory {
         /// Pages of linear memory that the module begins with.
         pages: u64,
+    },
+    /// The quota does not suffice for tables.
+    Tables {
+        /// Entries that they begin with.
+        entries: u64,
     },
     /// A segment does not fit.
     Segment(&'static str),
@@ -49,6 +54,12 @@ impl fmt::Display for StartError {
                 f,
                 "the module begins with {pages} pages of memory (64 KiB each), more than its manifest's memory_kib allows"
             ),
+            StartError::Tables { entries } => {
+                write!(
+                    f,
+                    "the module begins with {entries} entries of tables, more than its manifest's memory_kib allows"
+                )
+            }
             StartError::Segment(kind) => f.write_str(kind),
         }
     }
@@ -82,13 +93,15 @@ impl Instance {
     /// Not enough memory, or a segment does not fit.
     pub fn new(module: Module) -> Result<Instance, StartError> {
         let record = module.record();
-        let pages = record.memory.map_or(0, |limits| limits.min);
-        let short = StartError::Memory { pages };
         let memory = match record.memory {
-            Some(limits) => Some(LinearMemory::new(limits.min, limits.max).ok_or_else(|| short.clone())?),
+            Some(limits) => {
+                Some(LinearMemory::new(limits.min, limits.max).ok_or(StartError::Memory { pages: limits.min })?)
+            }
             None => None,
         };
-        let tables = record.tables.iter().map(Entries::new).collect::<Option<Vec<Entries>>>().ok_or(short)?;
+        let entries = record.tables.iter().fold(0, |sum: u64, table| sum.saturating_add(table.limits.min));
+        let tables = record.tables.iter().map(Entries::new).collect::<Option<Vec<Entries>>>();
+        let tables = tables.ok_or(StartError::Tables { entries })?;
         let mut context = Context::new(record.tables.len() as u32, record.globals.len() as u32);
         for (index, global) in record.globals.iter().enumerate() {
             context.set_global(index as u32, global.value);

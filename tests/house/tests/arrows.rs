@@ -139,7 +139,9 @@ const LEGAL: &[(&str, &[&str])] = &[
         ],
     ),
     ("benches/linux", &[]),
+    ("templates/wasm-spec", &["sip", "sip/wasm", "tests/wasm-spec/script"]),
     ("tests/house", &["abi"]),
+    ("tests/wasm-spec", &["lib/*", "tests/wasm-spec/script"]),
     (
         "tests/end-to-end",
         &[

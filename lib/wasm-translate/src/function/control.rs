@@ -7,7 +7,7 @@ use wasm_record::ValueType;
 use wasmparser::{BlockType, BrTable, Operator};
 
 use super::{Translator, traps, value_type};
-use crate::{Error, module};
+use crate::{Error, limits, module};
 
 /// An open block.
 pub struct Frame {
@@ -56,10 +56,10 @@ impl Translator<'_, '_> {
             Operator::End => self.dead_frames -= 1,
             _ if !self.reachable => return Ok(false),
             Operator::Br { relative_depth } => {
-                self.branch(*relative_depth);
+                self.branch(*relative_depth)?;
                 self.reachable = false;
             }
-            Operator::BrIf { relative_depth } => self.branch_if(*relative_depth),
+            Operator::BrIf { relative_depth } => self.branch_if(*relative_depth)?,
             Operator::BrTable { targets } => self.branch_table(targets)?,
             Operator::Return => {
                 let results = self.top(self.frames[0].results);
@@ -103,6 +103,7 @@ impl Translator<'_, '_> {
 
     fn open(&mut self, block: BlockType, kind: impl FnOnce(&mut Self, &[ValueType]) -> Kind) -> Result<(), Error> {
         let (parameters, results) = self.types(block)?;
+        self.pass(parameters.len() + results.len())?;
         let exit = self.block(&results);
         let kind = kind(self, &parameters);
         self.frames.push(Frame {
@@ -117,6 +118,10 @@ impl Translator<'_, '_> {
     }
 
     fn open_loop(&mut self, block: BlockType) -> Result<(), Error> {
+        self.loops += 1;
+        if self.loops * self.locals.len() > limits::LOOPED_LOCALS {
+            return Err(Error::Limit { what: "locals times nested loops", most: limits::LOOPED_LOCALS });
+        }
         self.open(block, |this, parameters| {
             let header = this.block(parameters);
             let values = this.take(parameters.len());
@@ -173,6 +178,7 @@ impl Translator<'_, '_> {
         self.leave_to_exit();
         let Some(frame) = self.frames.pop() else { return };
         if let Kind::Loop { header } = frame.kind {
+            self.loops -= 1;
             self.builder.seal_block(header);
         }
         self.stack.truncate(frame.height);
@@ -191,49 +197,53 @@ impl Translator<'_, '_> {
     }
 
     /// The target of a branch, and the number of values that it takes.
-    fn target(&mut self, depth: u32) -> (Block, usize) {
+    fn target(&mut self, depth: u32) -> Result<(Block, usize), Error> {
         let at = self.frames.len() - 1 - depth as usize;
         let frame = &mut self.frames[at];
-        match frame.kind {
+        let target = match frame.kind {
             Kind::Loop { header } => (header, frame.parameters),
             _ => {
                 frame.exit_is_reached = true;
                 (frame.exit, frame.results)
             }
-        }
+        };
+        self.pass(target.1)?;
+        Ok(target)
     }
 
-    fn branch(&mut self, depth: u32) {
-        let (target, values) = self.target(depth);
+    fn branch(&mut self, depth: u32) -> Result<(), Error> {
+        let (target, values) = self.target(depth)?;
         let values = self.top(values);
         self.builder.ins().jump(target, &arguments(&values));
+        Ok(())
     }
 
-    fn branch_if(&mut self, depth: u32) {
+    fn branch_if(&mut self, depth: u32) -> Result<(), Error> {
         let condition = self.pop();
-        let (target, values) = self.target(depth);
+        let (target, values) = self.target(depth)?;
         let values = self.top(values);
         let next = self.builder.create_block();
         self.builder.ins().brif(condition, target, &arguments(&values), next, &[]);
         self.enter(next);
+        Ok(())
     }
 
     fn branch_table(&mut self, table: &BrTable<'_>) -> Result<(), Error> {
         let index = self.pop();
         let mut calls = Vec::with_capacity(table.len() as usize);
         for depth in table.targets() {
-            calls.push(self.call_of_block(depth?));
+            calls.push(self.call_of_block(depth?)?);
         }
-        let default = self.call_of_block(table.default());
+        let default = self.call_of_block(table.default())?;
         let table = self.builder.create_jump_table(JumpTableData::new(default, &calls));
         self.builder.ins().br_table(index, table);
         self.reachable = false;
         Ok(())
     }
 
-    fn call_of_block(&mut self, depth: u32) -> BlockCall {
-        let (target, values) = self.target(depth);
+    fn call_of_block(&mut self, depth: u32) -> Result<BlockCall, Error> {
+        let (target, values) = self.target(depth)?;
         let values = arguments(&self.top(values));
-        BlockCall::new(target, values, &mut self.builder.func.dfg.value_lists)
+        Ok(BlockCall::new(target, values, &mut self.builder.func.dfg.value_lists))
     }
 }

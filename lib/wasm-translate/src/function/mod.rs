@@ -28,12 +28,9 @@ use wasmparser::{FuncValidatorAllocations, FunctionBody, Operator};
 use crate::backend::{Backend, Symbol};
 use crate::module::{self, Body, Module};
 use crate::separate::{Separated, separate};
-use crate::{Error, thunks, unsupported};
+use crate::{Error, limits, thunks, unsupported};
 
 use control::Frame;
-
-/// Maximum number of locals of a function, parameters included; that of WebAssembly's implementations.
-const MAX_LOCALS: usize = 50_000;
 
 /// Kinds of memory that stores to another kind do not change.
 #[derive(Clone, Copy)]
@@ -68,6 +65,13 @@ pub fn compile(backend: &Backend, module: &Module<'_>, index: u32, body: Body<'_
     }
     translator.builder.seal_all_blocks();
     translator.builder.finalize(backend.isa.frontend_config());
+    let incoming = |block| function.dfg.num_block_params(block).pow(2);
+    if function.layout.blocks().map(incoming).sum::<usize>() > limits::PLACED_VALUES {
+        return Err(Error::Limit {
+            what: "values that come into blocks (sum of squares)",
+            most: limits::PLACED_VALUES,
+        });
+    }
     let (function, code) = backend.compile(function)?;
     separate(&function, &code)
 }
@@ -105,6 +109,10 @@ struct Translator<'a, 'b> {
     reachable: bool,
     /// Number of blocks that were opened where nothing is reached.
     dead_frames: usize,
+    /// Number of loops that are open.
+    loops: usize,
+    /// Number of values that blocks, branches and calls have passed.
+    passed: usize,
     regions: [AliasRegion; 4],
     functions: BTreeMap<u32, FuncRef>,
     signatures: BTreeMap<u32, SigRef>,
@@ -135,6 +143,8 @@ impl<'a, 'b> Translator<'a, 'b> {
             frames: Vec::new(),
             reachable: true,
             dead_frames: 0,
+            loops: 0,
+            passed: 0,
             regions,
             functions: BTreeMap::new(),
             signatures: BTreeMap::new(),
@@ -154,8 +164,8 @@ impl<'a, 'b> Translator<'a, 'b> {
         }
         for local in body.get_locals_reader()? {
             let (count, kind) = local?;
-            if self.locals.len() + count as usize > MAX_LOCALS {
-                return Err(Error::Limit { what: "locals", most: MAX_LOCALS });
+            if self.locals.len() + count as usize > limits::LOCALS {
+                return Err(Error::Limit { what: "locals", most: limits::LOCALS });
             }
             let kind = module::value_type(kind)?;
             let initial = self.default(kind);
@@ -183,12 +193,15 @@ impl<'a, 'b> Translator<'a, 'b> {
     }
 
     fn operator(&mut self, operator: &Operator<'_>) -> Result<(), Error> {
+        if self.stack.len() > limits::STACK_VALUES {
+            return Err(Error::Limit { what: "values on the stack", most: limits::STACK_VALUES });
+        }
         if self.control(operator)? || !self.reachable {
             return Ok(());
         }
         let done = self.numeric(operator)
             || self.memory(operator)
-            || self.tables(operator)
+            || self.tables(operator)?
             || self.variable(operator)
             || self.vector(operator);
         if done { Ok(()) } else { Err(unsupported(operator)) }
@@ -240,6 +253,18 @@ impl<'a, 'b> Translator<'a, 'b> {
     fn global(&self, index: u32) -> (Type, i32) {
         let kind = value_type(self.module.globals[index as usize].kind);
         (kind, wasm_record::layout::global(self.module.tables.len() as u32, index) as i32)
+    }
+
+    /// Counts values that are passed.
+    fn pass(&mut self, values: usize) -> Result<(), Error> {
+        self.passed += values;
+        if self.passed > limits::PASSED_VALUES {
+            return Err(Error::Limit {
+                what: "values passed by blocks, branches and calls",
+                most: limits::PASSED_VALUES,
+            });
+        }
+        Ok(())
     }
 
     fn push(&mut self, value: Value) {

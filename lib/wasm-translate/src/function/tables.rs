@@ -6,11 +6,12 @@ use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{
     ExtFuncData, ExternalName, FuncRef, InstBuilder, MemFlagsData, SigRef, TrapCode, UserExternalName, Value, types,
 };
-use wasm_record::NULL;
 use wasm_record::layout::{self, Builtin};
+use wasm_record::{NULL, Signature};
 use wasmparser::Operator;
 
 use super::{Region, Translator, signature, traps};
+use crate::Error;
 use crate::backend::{FUNCTIONS, Symbol};
 
 impl Translator<'_, '_> {
@@ -20,13 +21,13 @@ impl Translator<'_, '_> {
     }
 
     /// Performs an operator on tables, references or functions; returns whether it is one.
-    pub fn tables(&mut self, operator: &Operator<'_>) -> bool {
+    pub fn tables(&mut self, operator: &Operator<'_>) -> Result<bool, Error> {
         match *operator {
-            Operator::Call { function_index } => self.call(function_index),
-            Operator::ReturnCall { function_index } => self.return_call(function_index),
-            Operator::CallIndirect { type_index, table_index } => self.call_indirect(type_index, table_index),
+            Operator::Call { function_index } => self.call(function_index)?,
+            Operator::ReturnCall { function_index } => self.return_call(function_index)?,
+            Operator::CallIndirect { type_index, table_index } => self.call_indirect(type_index, table_index)?,
             Operator::ReturnCallIndirect { type_index, table_index } => {
-                let (callee, signature, arguments) = self.callee(type_index, table_index);
+                let (callee, signature, arguments) = self.callee(type_index, table_index)?;
                 self.builder.ins().return_call_indirect(signature, callee, &arguments);
                 self.reachable = false;
             }
@@ -80,9 +81,9 @@ impl Translator<'_, '_> {
                 let segment = self.builder.ins().iconst(types::I64, i64::from(elem_index));
                 self.call_builtin(Builtin::ElementDrop, &[segment]);
             }
-            _ => return false,
+            _ => return Ok(false),
         }
-        true
+        Ok(true)
     }
 
     /// The address of an entry, whose index is checked.
@@ -110,34 +111,38 @@ impl Translator<'_, '_> {
     }
 
     /// The context, and as many values from the top as a signature has parameters.
-    fn arguments(&mut self, parameters: usize) -> Vec<Value> {
+    fn arguments(&mut self, signature: &Signature) -> Result<Vec<Value>, Error> {
+        self.pass(signature.parameters.len() + signature.results.len())?;
         let mut arguments = alloc::vec![self.context];
-        arguments.extend(self.take(parameters));
-        arguments
+        arguments.extend(self.take(signature.parameters.len()));
+        Ok(arguments)
     }
 
-    fn call(&mut self, index: u32) {
+    fn call(&mut self, index: u32) -> Result<(), Error> {
         let function = self.function(index);
-        let arguments = self.arguments(self.module.signature_of(index).parameters.len());
+        let arguments = self.arguments(self.module.signature_of(index))?;
         let call = self.builder.ins().call(function, &arguments);
         self.stack.extend_from_slice(self.builder.inst_results(call));
+        Ok(())
     }
 
-    fn return_call(&mut self, index: u32) {
+    fn return_call(&mut self, index: u32) -> Result<(), Error> {
         let function = self.function(index);
-        let arguments = self.arguments(self.module.signature_of(index).parameters.len());
+        let arguments = self.arguments(self.module.signature_of(index))?;
         self.builder.ins().return_call(function, &arguments);
         self.reachable = false;
+        Ok(())
     }
 
-    fn call_indirect(&mut self, type_index: u32, table: u32) {
-        let (callee, signature, arguments) = self.callee(type_index, table);
+    fn call_indirect(&mut self, type_index: u32, table: u32) -> Result<(), Error> {
+        let (callee, signature, arguments) = self.callee(type_index, table)?;
         let call = self.builder.ins().call_indirect(signature, callee, &arguments);
         self.stack.extend_from_slice(self.builder.inst_results(call));
+        Ok(())
     }
 
     /// Looks up what an indirect call calls: checks the index, that there is a function, and its signature.
-    fn callee(&mut self, type_index: u32, table: u32) -> (Value, SigRef, Vec<Value>) {
+    fn callee(&mut self, type_index: u32, table: u32) -> Result<(Value, SigRef, Vec<Value>), Error> {
         let index = self.pop();
         let entry = self.entry(table, index, traps::UNDEFINED_ELEMENT);
         let flags = self.flags(Region::Tables);
@@ -161,8 +166,8 @@ impl Translator<'_, '_> {
         let address = self.builder.ins().iadd(functions, offset);
         let callee = self.builder.ins().load(types::I64, sealed, address, 0);
         let signature = self.signature(wanted);
-        let arguments = self.arguments(self.module.signatures[wanted as usize].parameters.len());
-        (callee, signature, arguments)
+        let arguments = self.arguments(&self.module.signatures[wanted as usize])?;
+        Ok((callee, signature, arguments))
     }
 
     fn signature(&mut self, number: u32) -> SigRef {
