@@ -473,7 +473,7 @@ impl Run<'_> {
             return Ok(None);
         }
         let above = self.registers[4].wrapping_add(arguments);
-        if self.registers[4] % 16 != 0 || above > STACK {
+        if !self.registers[4].is_multiple_of(16) || above > STACK {
             return Err("the stack at a call".into());
         }
         if results > 0 {
