@@ -484,10 +484,16 @@ fn other(instruction: &Instruction, factory: &mut InstructionInfoFactory) -> Opt
     let mnemonic = instruction.mnemonic();
     let is_set = instruction.condition_code() != ConditionCode::None;
     let has_memory = (0..instruction.op_count()).any(|operand| instruction.op_kind(operand) == OpKind::Memory);
+    // Segment, control and other registers have effects of their own.
+    let is_strange = |operand: u32| {
+        let name = instruction.op_register(operand);
+        instruction.op_kind(operand) == OpKind::Register && !name.is_gpr() && !name.is_xmm()
+    };
     // A bit string in memory reaches beyond its operand; an exchange with memory is locked.
     let reaches_far =
         has_memory && matches!(mnemonic, Mnemonic::Bt | Mnemonic::Btc | Mnemonic::Btr | Mnemonic::Bts | Mnemonic::Xchg);
-    if reaches_far
+    if (0..instruction.op_count()).any(is_strange)
+        || reaches_far
         || !(is_plain(mnemonic) || is_set || is_vector(instruction))
         || instruction.flow_control() != FlowControl::Next
         || instruction.is_stack_instruction()

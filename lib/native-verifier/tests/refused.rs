@@ -493,6 +493,8 @@ fn instructions() {
         Rule::Instruction,
         &[
             |a| a.syscall(),
+            |a| a.mov(fs, si),
+            |a| a.movq(mm0, rsi),
             |a| a.rep().movsb(),
             |a| a.stosq(),
             |a| a.maskmovdqu(xmm0, xmm1),
