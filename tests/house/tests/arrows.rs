@@ -95,6 +95,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("sip/virtio", &["sip", "lib/layout", "lib/virtio-bus"]),
     ("sip/wasm", &["sip", "lib/wasm-record"]),
     ("contracts", &["sip", "lib/layout"]),
+    ("templates/wasm-spec", &["sip", "sip/wasm", "tests/wasm-spec/script"]),
     ("USERLAND", &["contracts", "sip", "lib/*", "USERLAND"]),
     ("SIP", &["contracts", "sip", "sip/virtio", "sip/wasm", "lib/*", "USERLAND", "SHARED"]),
     ("SHARED", &["contracts", "sip", "lib/*"]),
@@ -139,7 +140,6 @@ const LEGAL: &[(&str, &[&str])] = &[
         ],
     ),
     ("benches/linux", &[]),
-    ("templates/wasm-spec", &["sip", "sip/wasm", "tests/wasm-spec/script"]),
     ("tests/house", &["abi"]),
     ("tests/wasm-spec", &["lib/*", "tests/wasm-spec/script"]),
     (
