@@ -5,7 +5,14 @@
 
 use core::sync::atomic::Ordering;
 
-use crate::preempt::{self, PENDING_INTERRUPT, PENDING_KILL, PENDING_RECLAIM, PENDING_TIMER, PENDING_WAKE};
+use abi::{AbiReturn, EpitaphKind};
+use hal_api::{AfterCall, ObservedCall};
+
+use crate::machine::machine;
+use crate::preempt::{
+    self, PENDING_INTERRUPT, PENDING_KILL, PENDING_OBSERVER, PENDING_RECLAIM, PENDING_TIMER, PENDING_WAKE,
+};
+use crate::process::Epitaph;
 use crate::{arch, cpu, device, hardware, latency, lifecycle, sched, timers, wait};
 
 /// Makes preemption points do deferred work. Called before any thread runs.
@@ -13,12 +20,35 @@ pub fn start() {
     preempt::start(preempt::Hooks { service: service_at_preemption_point, yield_now: sched::yield_now });
 }
 
-/// Does pending work of this processor, at the end of an ABI call or after an interrupt.
+/// Does pending work of this processor at the end of an ABI call, of which a machine that observes calls is told first;
+/// returns the call's answer.
+#[cold]
+#[inline(never)]
+pub fn service_after_call(function: u32, answer: AbiReturn) -> AbiReturn {
+    if arch::cpu_pending() & PENDING_OBSERVER != 0 {
+        report_call(function, answer);
+    }
+    service_pending();
+    answer
+}
+
+fn report_call(function: u32, answer: AbiReturn) {
+    let Some(process) = cpu::current().owner() else { return };
+    let Some(program) = process.program.get() else { return };
+    let id = process.id.load(Ordering::Relaxed);
+    let (program, status, value) = (program.manifest.name.as_str(), answer.status, answer.value);
+    let call = ObservedCall { process: id, program, function, status, value };
+    if machine().call_ended(&call) == AfterCall::End {
+        lifecycle::end(process, Epitaph::new(EpitaphKind::Stopped, "ended by the machine, as a fault"));
+    }
+}
+
+/// Does pending work of this processor, after an interrupt, for instance.
 #[cold]
 #[inline(never)]
 pub fn service_pending() {
     loop {
-        let pending = cpu::this().pending.swap(0, Ordering::AcqRel);
+        let pending = cpu::this().pending.fetch_and(PENDING_OBSERVER, Ordering::AcqRel) & !PENDING_OBSERVER;
         if pending == 0 {
             return;
         }
@@ -46,6 +76,9 @@ pub fn service_pending() {
 
 /// Does pending work in the middle of kernel work: all but reclaiming memory and ending the thread.
 fn service_at_preemption_point() {
+    if arch::cpu_pending() & PENDING_OBSERVER != 0 {
+        machine().preemption_point();
+    }
     // The idle context polls by itself, and nothing else can run in its place.
     let Some(current) = cpu::this().current() else { return };
     if latency::is_on() {
@@ -56,7 +89,7 @@ fn service_at_preemption_point() {
 }
 
 fn service_some(current: crate::thread::ThreadRef) {
-    let pending = cpu::this().pending.fetch_and(PENDING_KILL | PENDING_RECLAIM, Ordering::AcqRel);
+    let pending = cpu::this().pending.fetch_and(PENDING_KILL | PENDING_RECLAIM | PENDING_OBSERVER, Ordering::AcqRel);
     if pending & PENDING_INTERRUPT != 0 {
         hardware::deliver();
     }
@@ -80,6 +113,9 @@ pub extern "C" fn arrive_new_thread() {
 /// Main loop of each processor from boot to shutdown, in its idle context.
 pub fn processor_main() {
     let cpu = cpu::this();
+    if machine().observes_calls() {
+        cpu.pending.fetch_or(PENDING_OBSERVER, Ordering::Relaxed);
+    }
     loop {
         hardware::deliver();
         timers::expire();

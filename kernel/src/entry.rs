@@ -21,11 +21,12 @@ macro_rules! define_entries {
             #[inline(never)]
             extern "C" fn $name($($argument: u64),*) -> AbiReturn {
                 arch::require_stack!(STACK_RESERVE_BYTES, stack_used_up);
-                let answer = handlers::$name($($argument),*);
+                let answer = handlers::$name($($argument),*).into();
                 if arch::cpu_pending() != 0 {
-                    deferred::service_pending();
+                    // By way of it, so that the usual path saves no register for the answer.
+                    return deferred::service_after_call(Number::$name as u32, answer);
                 }
-                answer.into()
+                answer
             }
         )*)*
 

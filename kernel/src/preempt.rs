@@ -22,6 +22,9 @@ pub const PENDING_INTERRUPT: u32 = 8;
 pub const PENDING_RECLAIM: u32 = 16;
 /// Pending flag: deferred wake-ups remain.
 pub const PENDING_WAKE: u32 = 32;
+/// Pending flag that stays set, on a machine that observes calls: makes every ABI call and every preemption point pass
+/// through the functions that do pending work.
+pub const PENDING_OBSERVER: u32 = 64;
 
 /// Items of a long loop between two preemption points.
 const ITEMS: usize = 32;

@@ -261,8 +261,14 @@ pub fn unloaded(manifest: Manifest) -> Program {
 /// Creates a program with the manifest, as if it had been loaded.
 pub fn loaded(manifest: Manifest) -> &'static Program {
     let program = Box::leak(Box::new(unloaded(manifest)));
-    let loaded =
-        Box::leak(Box::new(Loaded { entry: 0, segments: Vec::new(), data: Vec::new(), contracts: Vec::new() }));
+    let loaded = Box::leak(Box::new(Loaded {
+        entry: 0,
+        base: 0,
+        faults: package_check::Faults::default(),
+        segments: Vec::new(),
+        data: Vec::new(),
+        contracts: Vec::new(),
+    }));
     program.loaded.set(Some(loaded));
     program
 }

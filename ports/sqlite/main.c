@@ -1,8 +1,10 @@
 /* SQLite as a command: runs statements on a database and prints rows, a line each, columns separated by `|`. */
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "sqlite3.h"
 
@@ -13,8 +15,17 @@
 static const char *separator = "|";
 static int has_header = 0;
 
+/* A folder above the one that this program was given is not there for it. SQLite looks at every folder on a path. */
+static int look(const char *path, struct stat *found) {
+    int result = lstat(path, found);
+    if (result && errno == ENOTCAPABLE) {
+        errno = ENOENT;
+    }
+    return result;
+}
+
 static int usage(void) {
-    fputs("usage: sqlite [-header] [-separator TEXT] DATABASE [SQL...]; without SQL, statements are read from standard input\n",
+    fputs("usage: sqlite [--header] [--separator TEXT] DATABASE [SQL...]; without SQL, statements are read from standard input\n",
           stderr);
     return 2;
 }
@@ -87,9 +98,9 @@ static int run_input(sqlite3 *database, const char *path) {
 int main(int count, char **words) {
     int next = 1;
     for (; next < count && words[next][0] == '-'; next++) {
-        if (!strcmp(words[next], "-header")) {
+        if (!strcmp(words[next], "--header")) {
             has_header = 1;
-        } else if (!strcmp(words[next], "-separator") && next + 1 < count) {
+        } else if (!strcmp(words[next], "--separator") && next + 1 < count) {
             separator = words[++next];
         } else {
             return usage();
@@ -99,6 +110,11 @@ int main(int count, char **words) {
         return usage();
     }
     const char *path = words[next++];
+    sqlite3_vfs *files = sqlite3_vfs_find(LOCKING);
+    if (!files || files->xSetSystemCall(files, "lstat", (sqlite3_syscall_ptr)look) != SQLITE_OK) {
+        fputs("this SQLite was built without " LOCKING "\n", stderr);
+        return 1;
+    }
     sqlite3 *database = NULL;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
     if (sqlite3_open_v2(path, &database, flags, LOCKING) != SQLITE_OK) {

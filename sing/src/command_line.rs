@@ -9,6 +9,7 @@ use crate::builder::UnsafeTests;
 use crate::docs::DocsArguments;
 use crate::domains::Configuration;
 use crate::install::ChangeArguments;
+use crate::simulate::arguments::SimulateArguments;
 use crate::system_list::SystemsArguments;
 
 /// Builds, checks, signs, runs, tests and measures Singularity in Rust.
@@ -28,6 +29,8 @@ pub struct CommandLine {
 pub enum Command {
     /// Start the system on a machine, building what it needs
     Run(RunArguments),
+    /// Run a system on a simulated machine, whose every run is decided by a seed, with faults
+    Simulate(SimulateArguments),
     /// Build, check and sign programs, without running them
     Build(BuildArguments),
     /// Start a bare machine under gdb, with the symbols of kernel and programs

@@ -46,6 +46,7 @@ pub mod repository;
 pub mod run;
 pub mod schema;
 pub mod service;
+pub mod simulate;
 pub mod site;
 pub mod source_rules;
 pub mod source_words;
@@ -126,6 +127,7 @@ fn execute(command_line: CommandLine, words: &[OsString]) -> Outcome<u8> {
     match command_line.command {
         Command::Run(arguments) => run::run(&repository, &arguments),
         Command::Build(arguments) => build::build(&repository, &arguments),
+        Command::Simulate(arguments) => simulate::simulate(&repository, &arguments),
         Command::Debug(arguments) => bare::debug::debug(&repository, &arguments),
         Command::Image(arguments) => bare::iso::write(&repository, &arguments),
         Command::Test(arguments) if repository.is_own() => test::test(&repository, &arguments),

@@ -32,7 +32,7 @@ pub fn print(repository: &Repository, arguments: &MeasureArguments) -> Outcome<u
     let read = |path: &Path| std::fs::read(path).map_err(|error| Failure::file("read", path, &error));
     let machine = read(&ready.machine)?;
     let kernel = match platform {
-        Platform::Hosted => Some(sha256(&machine)),
+        Platform::Hosted | Platform::Simulated => Some(sha256(&machine)),
         Platform::Bare => of_bare_kernel(&machine),
     };
     let kernel = kernel.ok_or_else(|| {

@@ -246,6 +246,30 @@ pub enum Submitted {
     Queued,
 }
 
+/// An ABI call that is about to return to its caller, or a preemption point of the kernel.
+#[derive(Clone, Copy, Debug)]
+pub struct ObservedCall {
+    /// Id of the calling process.
+    pub process: u64,
+    /// Name of its program.
+    pub program: &'static str,
+    /// Number of the function in the ABI table.
+    pub function: u32,
+    /// The status that it returns, a number of `abi::Status`.
+    pub status: u64,
+    /// The value that it returns.
+    pub value: u64,
+}
+
+/// What an observer of calls wants done with the caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AfterCall {
+    /// It continues.
+    Continue,
+    /// Its SIP is ended, as if another had stopped it.
+    End,
+}
+
 /// A machine. All functions may be called on any processor, from the kernel, never from a SIP.
 pub trait Machine: Sync {
     /// Returns the number of processors, which are numbered from 0.
@@ -412,6 +436,18 @@ pub trait Machine: Sync {
     fn counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }
+    /// Returns whether [`call_ended`](Machine::call_ended) and [`preemption_point`](Machine::preemption_point) are to be
+    /// called; asked once for each processor.
+    fn observes_calls(&self) -> bool {
+        false
+    }
+    /// An ABI call ends on the calling processor, which holds no lock. Pending work that the machine leaves by
+    /// [`KernelEntries::tick`] is done before the call returns.
+    fn call_ended(&self, _call: &ObservedCall) -> AfterCall {
+        AfterCall::Continue
+    }
+    /// The calling processor is at a preemption point in long work of the kernel; it holds no lock.
+    fn preemption_point(&self) {}
     /// Marks a step of the boot, for measurements.
     fn boot_mark(&self, _name: &str) {}
 }

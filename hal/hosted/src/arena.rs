@@ -45,7 +45,7 @@ enum GuardKind {
 
 /// The address space of the machine, reserved for the life of the process.
 #[derive(Debug)]
-pub(crate) struct Reservation {
+pub struct Reservation {
     layout: Layout,
     guards: GuardKind,
     /// Whether the data arenas are files, of which other processes map parts.
@@ -86,6 +86,24 @@ impl Reservation {
         Ok((reservation, files))
     }
 
+    /// Reserves the arenas at the addresses and with the sizes of `layout`, for a machine whose addresses are the same in
+    /// every run.
+    ///
+    /// # Errors
+    /// Something is mapped there, or the host refuses.
+    pub fn at(layout: Layout) -> Result<Self, StartError> {
+        let arenas = [
+            ("image", layout.images, Access::None),
+            ("stack", layout.stacks, Access::Stacks),
+            ("memory", layout.memory, Access::Memory),
+        ];
+        for (name, arena, access) in arenas {
+            let refused = |reason| StartError::AddressSpace { arena: name, bytes: arena.bytes, reason };
+            reserve_at(arena, access).map_err(refused)?;
+        }
+        Ok(Self { layout: Layout { memory_is_clear: true, ..layout }, guards: probe_guards(), is_shared: false })
+    }
+
     fn with_guards(memory_bytes: Option<usize>, guards: GuardKind) -> Result<Self, StartError> {
         let stacks_most = match guards {
             GuardKind::Light => STACKS_BYTES,
@@ -106,7 +124,7 @@ impl Reservation {
     }
 
     /// Returns the arenas.
-    pub(crate) fn layout(&self) -> Layout {
+    pub fn layout(&self) -> Layout {
         self.layout
     }
 
@@ -115,7 +133,7 @@ impl Reservation {
     /// # Panics
     /// If the range is not whole pages of a data arena, or the host refuses: a slot without its guard
     /// must never be used.
-    pub(crate) fn guard(&self, address: usize, bytes: usize) {
+    pub fn guard(&self, address: usize, bytes: usize) {
         self.check(address, bytes);
         let pointer = ptr::with_exposed_provenance_mut(address);
         let answer = match self.guards {
@@ -132,7 +150,7 @@ impl Reservation {
     ///
     /// # Panics
     /// If the range is not whole pages of a data arena, or the host refuses: the kernel relies on zeroes.
-    pub(crate) fn decommit(&self, address: usize, bytes: usize) {
+    pub fn decommit(&self, address: usize, bytes: usize) {
         self.check(address, bytes);
         let pointer = ptr::with_exposed_provenance_mut(address);
         let advice = if self.is_shared { libc::MADV_REMOVE } else { libc::MADV_DONTNEED };
@@ -198,6 +216,28 @@ fn reserve_exactly(bytes: usize, access: Access) -> io::Result<Arena> {
     unsafe { libc::madvise(start, whole, advice) };
     let base = start.expose_provenance().next_multiple_of(STACK_SLOT_BYTES);
     Ok(Arena { base, bytes })
+}
+
+/// Reserves an arena at its address, with a stack slot of padding after it.
+fn reserve_at(arena: Arena, access: Access) -> io::Result<()> {
+    let protection = match access {
+        Access::Stacks | Access::Memory => libc::PROT_READ | libc::PROT_WRITE,
+        Access::None => libc::PROT_NONE,
+    };
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    let (address, bytes) = (ptr::with_exposed_provenance_mut(arena.base), arena.bytes + STACK_SLOT_BYTES);
+    // SAFETY: the host refuses the mapping where another is, so it replaces nothing.
+    let start = unsafe { libc::mmap(address, bytes, protection, flags, -1, 0) };
+    match start {
+        libc::MAP_FAILED => Err(io::Error::last_os_error()),
+        start if start != address => {
+            // Hosts before Linux 4.17 take the address as a hint.
+            // SAFETY: the mapping was just made, and nobody knows of it.
+            unsafe { libc::munmap(start, bytes) };
+            Err(io::ErrorKind::AddrInUse.into())
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Maps a file in the place of a data arena that nobody uses yet.

@@ -11,14 +11,14 @@ static TEXT: OnceLock<Vec<Range<usize>>> = OnceLock::new();
 
 /// Reads the process's executable mappings, once, before any image is mapped. Libraries loaded later
 /// would be missing; the machine loads none.
-pub(crate) fn record() {
+pub fn record() {
     TEXT.get_or_init(|| parse(&fs::read_to_string("/proc/self/maps").unwrap_or_default()));
 }
 
 /// Returns whether the address lies in the host process's code. If the host's list could not be read, every
 /// address does: a wild jump then counts as a fault of the kernel, which is the conservative answer.
 /// Async-signal-safe.
-pub(crate) fn contains(address: usize) -> bool {
+pub fn contains(address: usize) -> bool {
     match TEXT.get() {
         Some(ranges) if !ranges.is_empty() => ranges.iter().any(|range| range.contains(&address)),
         _ => true,

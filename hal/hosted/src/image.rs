@@ -21,7 +21,7 @@ const SEALS: libc::c_int = libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL
 
 /// The image arena and its mappings.
 #[derive(Debug)]
-pub(crate) struct Images {
+pub struct Images {
     arena: Arena,
     /// First address -> bytes in whole pages of each mapped segment. Mappings are never removed or replaced.
     mapped: Mutex<BTreeMap<usize, usize>>,
@@ -29,12 +29,12 @@ pub(crate) struct Images {
 
 impl Images {
     /// Creates an empty image arena.
-    pub(crate) fn new(arena: Arena) -> Self {
+    pub fn new(arena: Arena) -> Self {
         Self { arena, mapped: Mutex::new(BTreeMap::new()) }
     }
 
     /// Maps all segments or none.
-    pub(crate) fn map(&self, segments: &[Segment<'_>]) -> Result<(), MapError> {
+    pub fn map(&self, segments: &[Segment<'_>]) -> Result<(), MapError> {
         let mut mapped = self.mapped.lock().unwrap_or_else(PoisonError::into_inner);
         let mut taken = mapped.clone();
         for segment in segments {

@@ -76,6 +76,16 @@ pub use machine::{Configuration, Hosted, Started};
 pub use service::{Service, run_as_service};
 pub use tap::{TapError, TapSpecification};
 
+/// What another machine that is a process of Linux shares with this one.
+pub mod shared {
+    pub use crate::arena::Reservation;
+    pub use crate::host_text::{contains as is_host_text, record as record_host_text};
+    pub use crate::image::Images;
+    pub use crate::processor::{become_all_processors, set_base};
+    pub use crate::signal::{Handler, install_one, interrupt_kernel_at, interrupt_sip_at, on_fault};
+    pub use crate::transfer::Memory;
+}
+
 use std::fmt;
 
 /// Reason why the machine could not be started. Its text is one sentence: problem, place and remedy.

@@ -62,6 +62,17 @@ pub(crate) fn forget_interrupts() {
     IS_INTERRUPTED.set(false);
 }
 
+/// Makes the calling host thread all the processors of a machine, for good: with a stack for signal handlers, and
+/// handlers for faults. What runs on it sets the base register of the processor that it is at the moment
+/// ([`set_base`]).
+pub fn become_all_processors(kernel: KernelEntries) {
+    std::mem::forget(SignalStack::install());
+    trampoline::prepare(&kernel);
+    entries::publish(kernel);
+    signal::install_faults();
+    IS_PROCESSOR.set(true);
+}
+
 /// One processor; on a cache line of its own, because others write to `word`.
 #[derive(Debug, Default)]
 #[repr(align(64))]
@@ -176,7 +187,8 @@ impl Processors {
 impl Processor {
     fn run(&self, number: usize, base: usize, main: extern "C" fn(usize)) {
         let _signal_stack = SignalStack::install();
-        set_base(base);
+        // SAFETY: the kernel's base of this processor, which this thread is.
+        unsafe { set_base(base) };
         IS_PROCESSOR.set(true);
         CURRENT_WORD.set(&self.word);
         // SAFETY: gettid touches no memory.
@@ -216,7 +228,11 @@ fn sleep_on(word: &AtomicU32, deadline: Option<&libc::timespec>) -> Sleep {
     if timed_out { Sleep::DeadlineCame } else { Sleep::GoOn }
 }
 
-fn set_base(base: usize) {
+/// Sets the per-processor base register of the calling host thread.
+///
+/// # Safety
+/// The base is one that the kernel has given the machine, of the processor that the thread is from then on.
+pub unsafe fn set_base(base: usize) {
     // SAFETY: the host's own code does not use GS on x86-64; the kernel chooses the base.
     let answer = unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_GS, base) };
     assert!(answer == 0, "the host refused the per-processor base {base:#x}: {}", io::Error::last_os_error());

@@ -41,20 +41,33 @@ pub(crate) const SYSCALL_BYTES: usize = 2;
 /// Vector of a general protection fault.
 pub(crate) const TRAP_PROTECTION: i64 = 13;
 
-type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
+/// A signal handler, with the information and the context that the host passes.
+pub type Handler = unsafe extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
 /// Installs the handlers, for the whole process. Safe to call again.
 pub(crate) fn install() {
     for signal in [TIMER, INTERRUPT] {
-        install_one(signal, on_tick);
+        // SAFETY: it touches atomics and the interrupted context, which it leaves as it is or redirects to a trampoline.
+        unsafe { install_one(signal, on_tick) };
     }
-    for signal in FAULTS {
-        install_one(signal, on_fault);
-    }
-    install_one(libc::SIGSYS, on_refused_call);
+    install_faults();
+    // SAFETY: as above.
+    unsafe { install_one(libc::SIGSYS, on_refused_call) };
 }
 
-fn install_one(signal: libc::c_int, handler: Handler) {
+/// Installs the handlers of faults alone.
+pub(crate) fn install_faults() {
+    for signal in FAULTS {
+        // SAFETY: as for the others in `install`; it may also end the process.
+        unsafe { install_one(signal, on_fault) };
+    }
+}
+
+/// Installs a handler, on the signal stack and with the interrupts of processors blocked.
+///
+/// # Safety
+/// The handler is async-signal-safe, and returns to whatever it interrupts with valid registers.
+pub unsafe fn install_one(signal: libc::c_int, handler: Handler) {
     // SAFETY: all-zero bytes are a valid sigaction: default handler, empty mask, no flags.
     let mut action: libc::sigaction = unsafe { mem::zeroed() };
     action.sa_sigaction = handler as usize;
@@ -106,6 +119,32 @@ extern "C" fn on_tick(signal: libc::c_int, _information: *mut libc::siginfo_t, c
     }
 }
 
+/// Redirects the thread whose registers these are, interrupted in a SIP's code, as the timer does.
+///
+/// # Safety
+/// The registers are those of the thread that runs on the calling processor, and nothing below its red zone is in use.
+pub unsafe fn interrupt_sip_at(entries: &KernelEntries, registers: &mut [libc::greg_t; 23]) {
+    interrupt_sip(entries, &mut Struck { registers });
+}
+
+/// Redirects a context that was interrupted in the kernel to the interrupt trampoline, on its own stack, which lies in a
+/// slot of `STACK_SLOT_BYTES` with a guard; false if that has not enough room left.
+///
+/// # Safety
+/// The stack pointer among the registers is that of the interrupted context, and nothing below its red zone is in use.
+pub unsafe fn interrupt_kernel_at(registers: &mut [libc::greg_t; 23]) -> bool {
+    let mut struck = Struck { registers };
+    let stack = struck.stack();
+    if stack % STACK_SLOT_BYTES < STACK_GUARD_BYTES + ROOM_BYTES / 2 {
+        return false;
+    }
+    let frame = stack - RED_ZONE_BYTES - size_of::<usize>();
+    // SAFETY: the word lies below the red zone of the interrupted stack, and above its guard (checked).
+    unsafe { ptr::with_exposed_provenance_mut::<usize>(frame).write_unaligned(struck.instruction()) };
+    struck.resume_at(trampoline::interrupt(), frame);
+    true
+}
+
 /// Redirects the interrupted thread to the interrupt trampoline, on its own stack, or, if that has no
 /// room left, to the kernel's fault entry.
 fn interrupt_sip(entries: &KernelEntries, struck: &mut Struck<'_>) {
@@ -130,7 +169,11 @@ fn interrupt_sip(entries: &KernelEntries, struck: &mut Struck<'_>) {
     struck.resume_at(trampoline::interrupt(), frame);
 }
 
-extern "C" fn on_fault(signal: libc::c_int, information: *mut libc::siginfo_t, context: *mut libc::c_void) {
+/// Handles a fault: one in a SIP's code ends it, any other the process.
+///
+/// # Safety
+/// Called by the host, or by a handler with what the host has passed to it.
+pub unsafe extern "C" fn on_fault(signal: libc::c_int, information: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the host passes a ucontext that lives, with no other reference to it, until the handler returns.
     let context = unsafe { &mut *context.cast::<libc::ucontext_t>() };
     // SAFETY: the host passes a siginfo that lives until the handler returns, and `si_addr` is its

@@ -12,7 +12,7 @@ use crate::arena::Reservation;
 
 /// Memory that a device request lends to the machine until its completion.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Memory {
+pub struct Memory {
     address: usize,
     bytes: usize,
 }
@@ -28,28 +28,28 @@ pub(crate) enum Blocking {
 
 impl Memory {
     /// Checks that the range lies in an arena of readable and writable memory.
-    pub(crate) fn checked(reservation: &Reservation, address: usize, bytes: usize) -> Option<Self> {
+    pub fn checked(reservation: &Reservation, address: usize, bytes: usize) -> Option<Self> {
         reservation.holds_data(address, bytes).then_some(Self { address, bytes })
     }
 
     /// Returns its length in bytes.
-    pub(crate) fn bytes(self) -> usize {
+    pub fn bytes(self) -> usize {
         self.bytes
     }
 
     /// Returns the rest after the first `bytes`.
-    pub(crate) fn after(self, bytes: usize) -> Self {
+    pub fn after(self, bytes: usize) -> Self {
         let bytes = bytes.min(self.bytes);
         Self { address: self.address + bytes, bytes: self.bytes - bytes }
     }
 
     /// Returns at most the first `bytes`.
-    pub(crate) fn first(self, bytes: usize) -> Self {
+    pub fn first(self, bytes: usize) -> Self {
         Self { address: self.address, bytes: self.bytes.min(bytes) }
     }
 
     /// Copies as many bytes as fit into it and returns how many.
-    pub(crate) fn fill(self, source: &[u8]) -> usize {
+    pub fn fill(self, source: &[u8]) -> usize {
         let bytes = source.len().min(self.bytes);
         // SAFETY: the range lies in a readable and writable arena that is mapped for the life of the
         // process (`checked`), and nothing else accesses it until the request completes.
@@ -58,7 +58,7 @@ impl Memory {
     }
 
     /// Copies as many of its bytes as fit from an offset on into `target` and returns how many.
-    pub(crate) fn copy_out(self, offset: usize, target: &mut [u8]) -> usize {
+    pub fn copy_out(self, offset: usize, target: &mut [u8]) -> usize {
         let source = self.after(offset);
         let bytes = target.len().min(source.bytes);
         // SAFETY: as in `fill`; `target` is host memory, which no arena overlaps.

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use elf::abi as elf_abi;
 
-use crate::template::Template;
+use crate::template::{Symbol, Template};
 use crate::{PAGE, put};
 
 const HEADER_BYTES: usize = 64;
@@ -32,7 +32,7 @@ pub struct Added {
     /// The section `.sing.faults`.
     pub faults: Vec<u8>,
     /// Functions: address, size, name.
-    pub symbols: Vec<(u64, u64, Vec<u8>)>,
+    pub symbols: Vec<Symbol>,
 }
 
 /// Size of the added data with its table of relocations.

@@ -19,11 +19,12 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use abi::limits::PAGE_BYTES;
-use image_check::faults;
+use image_check::{Image, faults};
 use wasm_record::layout::{HEADER_MAGIC, HEADER_WORDS};
 use wasm_translate::{Target, Translated};
 
 use file::{Added, write};
+use template::Symbol;
 
 const PAGE: u64 = PAGE_BYTES as u64;
 /// Alignment of constants, in bytes.
@@ -69,19 +70,52 @@ impl Layout {
     }
 }
 
+/// A module's data and code at their addresses.
+#[derive(Clone, Debug)]
+pub struct Linked {
+    /// Address of the data.
+    pub data_address: u64,
+    /// Header, addresses of functions and entries, signatures, constants, record.
+    pub data: Vec<u8>,
+    /// Words of the data that are addresses: place, address.
+    pub relocations: Vec<(u64, u64)>,
+    /// Address of the code.
+    pub text_address: u64,
+    /// Code.
+    pub text: Vec<u8>,
+}
+
 /// Composes an image file.
 ///
 /// # Errors
 /// A reference cannot be resolved, which a module within the limits of an image does not have.
 pub fn compose(template: &Template<'_>, translated: &Translated) -> Result<Vec<u8>, ComposeError> {
+    let linked = link(translated, template.end, template.relocations.len(), [template.host, template.builtin])?;
+    let symbols = names(translated, linked.text_address);
+    let faults = told_faults(translated, linked.text_address, &symbols);
+    let relocations = template.relocations.iter().chain(&linked.relocations).copied().collect();
+    let Linked { data_address: base, data, text_address: text, text: code, .. } = linked;
+    Ok(write(template, &Added { base, data, relocations, text, code, symbols, faults }))
+}
+
+/// Lays a module out at an address: its data, a table of its relocations and this many others, and its code. `host` and
+/// `builtin` are the addresses of the template's functions.
+///
+/// # Errors
+/// As for [`compose`].
+pub fn link(
+    translated: &Translated,
+    base: u64,
+    other_relocations: usize,
+    [host, builtin]: [u64; 2],
+) -> Result<Linked, ComposeError> {
     let layout = Layout::of(translated);
-    let base = template.end;
     // The size of the relocations is that of the pointers, all known here.
     let pointers = 3 + translated.functions.len() + translated.entries.len();
-    let data_bytes = file::data_bytes(layout.end, template.relocations.len() + pointers);
+    let data_bytes = file::data_bytes(layout.end, other_relocations + pointers);
     let text = base + (data_bytes as u64).next_multiple_of(PAGE);
     let mut data = alloc::vec![0u8; layout.end];
-    let mut relocations = template.relocations.clone();
+    let mut relocations = Vec::with_capacity(pointers);
     let mut point = |data: &mut [u8], at: usize, address: u64| {
         put(data, at, &address.to_le_bytes());
         relocations.push((base + at as u64, address));
@@ -108,16 +142,31 @@ pub fn compose(template: &Template<'_>, translated: &Translated) -> Result<Vec<u
     }
     put(&mut data, layout.record, &translated.record);
     let address = |target: Target| match target {
-        Target::Host => template.host,
-        Target::Builtin => template.builtin,
+        Target::Host => host,
+        Target::Builtin => builtin,
         Target::FunctionTable => base + layout.functions as u64,
         Target::SignatureTable => base + layout.signatures as u64,
         Target::Constants => base + layout.constants as u64,
     };
     let code = resolve(translated, text, address)?;
-    let symbols = names(translated, text);
-    let faults = told_faults(translated, text, &symbols);
-    Ok(write(template, &Added { base, data, relocations, text, code, symbols, faults }))
+    Ok(Linked { data_address: base, data, relocations, text_address: text, text: code })
+}
+
+/// The module that was added to a template, for [`native_verifier::verify`]. `None` if the image has other segments behind
+/// those of the template than one of read-only data and one of code.
+pub fn added<'a>(template: &Template<'_>, image: &Image<'a>) -> Option<native_verifier::Module<'a>> {
+    let first = image.segments.partition_point(|segment| segment.address < template.end);
+    let [data, text] = image.segments.get(first..)? else { return None };
+    let is_sound = !data.writable && !data.executable && text.executable && data.lead == 0 && text.lead == 0;
+    (is_sound && data.address == template.end).then(|| native_verifier::Module {
+        data_address: data.address,
+        data: data.content,
+        text_address: text.address,
+        text: text.content,
+        relocations: image.relocations.iter().map(|one| (one.offset, one.addend)).collect(),
+        host: template.host,
+        builtin: template.builtin,
+    })
 }
 
 /// The text, with its references resolved.
@@ -136,7 +185,7 @@ fn resolve(translated: &Translated, text: u64, address: impl Fn(Target) -> u64) 
 
 /// What the image says of its faults. A run of traps of one kind, which is how code has them behind each function, is
 /// told once.
-fn told_faults(translated: &Translated, text: u64, symbols: &[(u64, u64, Vec<u8>)]) -> Vec<u8> {
+fn told_faults(translated: &Translated, text: u64, symbols: &[Symbol]) -> Vec<u8> {
     let mut functions: Vec<(u32, &str)> = symbols
         .iter()
         .filter_map(|(address, _, name)| Some((u32::try_from(*address).ok()?, core::str::from_utf8(name).ok()?)))
@@ -154,7 +203,7 @@ fn told_faults(translated: &Translated, text: u64, symbols: &[(u64, u64, Vec<u8>
 }
 
 /// Names of functions, for debuggers and epitaphs: address, size, name.
-fn names(translated: &Translated, text: u64) -> Vec<(u64, u64, Vec<u8>)> {
+fn names(translated: &Translated, text: u64) -> Vec<Symbol> {
     let Ok(record) = wasm_record::Record::parse(&translated.record) else { return Vec::new() };
     // Functions lie in their order, and the entries behind them.
     let ends = translated.functions.iter().skip(1).chain(translated.entries.first());

@@ -26,7 +26,7 @@ pub struct Template<'a> {
     /// Executable sections, and that of contracts: name, flags, address, size.
     pub(crate) sections: Vec<Section>,
     /// Functions: address, size, name.
-    pub(crate) symbols: Vec<(u64, u64, Vec<u8>)>,
+    pub(crate) symbols: Vec<Symbol>,
     pub(crate) relocations: Vec<(u64, u64)>,
     /// Where the module goes.
     pub(crate) end: u64,
@@ -35,6 +35,9 @@ pub struct Template<'a> {
     /// What modules can import.
     pub imports: Imports,
 }
+
+/// A function's address, size and name.
+pub(crate) type Symbol = (u64, u64, Vec<u8>);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Load<'a> {
@@ -130,7 +133,7 @@ fn find_description(image: &Image<'_>) -> Result<u64, TemplateError> {
     // The magic itself stands in code as a constant too, but not aligned with relocated words behind it.
     let is_one = |address: &u64| {
         let has = |number: u64| image.relocations.iter().any(|one| one.offset == address + number * 8);
-        address % 8 == 0 && has(2) && has(4) && has(TEMPLATE_WORDS as u64 - 1)
+        address.is_multiple_of(8) && has(2) && has(4) && has(TEMPLATE_WORDS as u64 - 1)
     };
     let mut ones = found.by_ref().filter(is_one);
     match (ones.next(), ones.next()) {
@@ -196,7 +199,7 @@ fn sections(elf: &File<'_>) -> Vec<Section> {
 }
 
 /// Functions, and the address behind the segments.
-fn symbols(elf: &File<'_>) -> (Vec<(u64, u64, Vec<u8>)>, Option<u64>) {
+fn symbols(elf: &File<'_>) -> (Vec<Symbol>, Option<u64>) {
     let Ok(Some((table, names))) = elf.symbol_table() else { return (Vec::new(), None) };
     let mut functions = Vec::new();
     let mut end = None;

@@ -94,7 +94,8 @@ pub fn verified(bytes: &[u8], system: &SystemManifest) -> Result<(Program, Vec<L
         return Err(Vec::from([Finding::new(Code::BillNotText, &package.manifest.name, what, remedy)]));
     }
     let mut lines = proofs(&package, bytes.len(), &verified, isolation);
-    if verified.image.is_some() {
+    // Faults of the manifest are told first; those of its assertions and lists, too.
+    if verified.image.is_some() && manifest::findings(&package.manifest).is_empty() {
         lines.extend(analysed(&package.manifest, package.image_bytes)?);
     }
     Ok((Program { manifest: verified.manifest, key: package.key }, lines))

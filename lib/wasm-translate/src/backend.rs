@@ -37,8 +37,10 @@ impl Symbol {
 
 /// Settings of the code generator. Code that a verifier reads has to be plain: no spectre guards, which it would have to
 /// see through, and no unwind tables, since nothing unwinds. Tail calls need frame pointers, which x86-64 has anyway.
-const SETTINGS: [(&str, &str); 11] = [
+/// Results for which there are no registers lie in an area of the caller's.
+const SETTINGS: [(&str, &str); 12] = [
     ("opt_level", "speed"),
+    ("enable_multi_ret_implicit_sret", "true"),
     ("is_pic", "false"),
     ("enable_verifier", "false"),
     ("unwind_info", "false"),

@@ -1,4 +1,5 @@
-//! Mounts at start: at boot, each disk with a volume of the manager's kind; after a restart, the previous mounts.
+//! Mounts at start: at boot, each disk with a volume of the manager's kind; after a restart, the previous mounts, and if
+//! the previous process ended before it was done with those of the boot, the disks that it has not claimed.
 
 use alloc::format;
 use alloc::rc::Rc;
@@ -13,6 +14,7 @@ use stdio::report;
 
 use crate::Manager;
 use crate::claims::Claim;
+use crate::mounts::FirstFailure;
 use crate::{look, places};
 
 /// Folder that is searched for disks.
@@ -29,10 +31,17 @@ pub(crate) async fn mount_all(manager: &Rc<Manager>, prefixes: &str) {
             Vec::new()
         }
     };
-    let again = manager.claims.was_here_before();
-    let mounts = if again { restore_mounts(manager, abandoned).await } else { mount_found(manager, prefixes) };
+    let is_boot = !manager.claims.is_boot_done();
+    let mut mounts =
+        if abandoned.is_empty() && is_boot { Vec::new() } else { restore_mounts(manager, abandoned).await };
+    if is_boot {
+        mounts.extend(mount_found(manager, prefixes));
+    }
     for mount in mounts {
         mount.await;
+    }
+    if is_boot {
+        manager.claims.mark_boot_done();
     }
 }
 
@@ -52,7 +61,7 @@ fn mount_found(manager: &Rc<Manager>, prefixes: &str) -> Vec<executor::Task<()>>
                 return;
             }
             let point = places::point_of(&disk);
-            let mounted = manager.mount(&disk, &point, MountAccess::WriteIfPossible).await;
+            let mounted = manager.mount(&disk, &point, MountAccess::WriteIfPossible, FirstFailure::StartsAgain).await;
             match mounted {
                 Ok(_) => {}
                 // Another kind of volume, none, or mounted by another manager.
@@ -107,7 +116,7 @@ async fn restore_mounts(manager: &Rc<Manager>, abandoned: Vec<Claim>) -> Vec<exe
                 report::error(format_args!("not mounted again: {}", error.explanation));
                 return;
             }
-            if let Err(error) = manager.mount_claimed(&disk, &point, access).await {
+            if let Err(error) = manager.mount_claimed(&disk, &point, access, FirstFailure::StartsAgain).await {
                 report::error(format_args!("{point}: not mounted again: {}", error.explanation));
             }
         })

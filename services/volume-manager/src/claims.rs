@@ -110,10 +110,19 @@ impl Claims {
         Ok(claims)
     }
 
-    /// Whether this manager is a restarted one; leaves a mark for the next.
-    pub(crate) fn was_here_before(&self) -> bool {
-        let mark = format!("{FOLDER}/.{}", self.owner.replace('/', ":"));
-        self.namespace.borrow_mut().link(&mark, &self.owner).is_err()
+    /// Whether a process of this manager has mounted, or tried to, what was found at boot.
+    pub(crate) fn is_boot_done(&self) -> bool {
+        self.namespace.borrow_mut().read_link(&self.boot_mark()).is_ok()
+    }
+
+    /// Leaves a mark for later processes of this manager.
+    pub(crate) fn mark_boot_done(&self) {
+        // Without the mark the next process mounts what it finds, once more.
+        let _ = self.namespace.borrow_mut().link(&self.boot_mark(), &self.owner);
+    }
+
+    fn boot_mark(&self) -> String {
+        format!("{FOLDER}/.{}", self.owner.replace('/', ":"))
     }
 
     /// Whether this manager has claimed the disk.

@@ -77,6 +77,15 @@ pub(crate) struct Mount {
     writable: Cell<bool>,
 }
 
+/// What follows when the file system of a new mount ends before it is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FirstFailure {
+    /// The mount fails: whoever asked for it is told.
+    Fails,
+    /// It is started again, as after a later end: nobody asks again for what is mounted at start.
+    StartsAgain,
+}
+
 /// A failed start.
 struct NotStarted {
     end: End,
@@ -262,13 +271,14 @@ impl Manager {
         disk: &str,
         point: &str,
         access: MountAccess,
+        first_failure: FirstFailure,
     ) -> Result<Rc<Mount>, Error> {
         self.claims.point(point, disk, access)?;
         if let Err(error) = self.check_name_free(point).and_then(|()| self.claims.disk(disk, Some(point))) {
             self.claims.release(point);
             return Err(error);
         }
-        self.mount_claimed(disk, point, access).await
+        self.mount_claimed(disk, point, access, first_failure).await
     }
 
     /// Mounts a disk that is claimed together with its mount point; on failure, releases both claims.
@@ -277,18 +287,19 @@ impl Manager {
         disk: &str,
         point: &str,
         access: MountAccess,
+        first_failure: FirstFailure,
     ) -> Result<Rc<Mount>, Error> {
         let mount = Mount::new(disk, point, access);
         self.mounts.borrow_mut().push(Rc::clone(&mount));
         match begin(self, &mount).await {
-            Ok(process) => {
-                sip::executor::spawn(supervise(Rc::clone(self), Rc::clone(&mount), process));
-                Ok(mount)
-            }
-            Err(failed) => {
+            Err(failed) if failed.end == End::Hopeless || first_failure == FirstFailure::Fails => {
                 // Remove a name left by the previous process of this manager.
                 self.forget(&mount);
                 Err(failed.error)
+            }
+            first => {
+                sip::executor::spawn(supervise(Rc::clone(self), Rc::clone(&mount), first));
+                Ok(mount)
             }
         }
     }
@@ -511,32 +522,29 @@ enum Verdict {
 }
 
 /// Supervises a mounted volume from its first start until it is unmounted.
-async fn supervise(manager: Rc<Manager>, mount: Rc<Mount>, first: Process) {
+async fn supervise(manager: Rc<Manager>, mount: Rc<Mount>, first: Result<Process, NotStarted>) {
     let mut backoff = Backoff::new(manager.file_system.supervision);
-    let mut process = first;
+    let mut start = first;
     let mut begun = sip::time::monotonic();
-    'runs: loop {
-        let end = ended(&mount, &process).await;
-        mount.control.close();
-        mount.process.set(0);
-        let mut failed = (kind(&end), child::words(&manager.file_system, &end));
-        loop {
-            let ran_ns = sip::time::monotonic().saturating_sub(begun);
-            match pause(&manager, &mount, &mut backoff, failed, ran_ns).await {
-                Verdict::Leave => break 'runs,
-                Verdict::StartAgain => {}
+    loop {
+        let failed = match start {
+            Ok(process) => {
+                let end = ended(&mount, &process).await;
+                mount.control.close();
+                mount.process.set(0);
+                (kind(&end), child::words(&manager.file_system, &end))
             }
-            mount.enter(State::Starting);
-            mount.restarts.set(mount.restarts.get() + 1);
-            begun = sip::time::monotonic();
-            match begin(&manager, &mount).await {
-                Ok(next) => {
-                    process = next;
-                    continue 'runs;
-                }
-                Err(not_started) => failed = (not_started.end, not_started.error.explanation),
-            }
+            Err(not_started) => (not_started.end, not_started.error.explanation),
+        };
+        let ran_ns = sip::time::monotonic().saturating_sub(begun);
+        match pause(&manager, &mount, &mut backoff, failed, ran_ns).await {
+            Verdict::Leave => break,
+            Verdict::StartAgain => {}
         }
+        mount.enter(State::Starting);
+        mount.restarts.set(mount.restarts.get() + 1);
+        begun = sip::time::monotonic();
+        start = begin(&manager, &mount).await;
     }
     manager.forget(&mount);
 }

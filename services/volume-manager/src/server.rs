@@ -11,7 +11,7 @@ use text::pad;
 
 use crate::Manager;
 use crate::error::Error;
-use crate::mounts::{self, Mount};
+use crate::mounts::{self, FirstFailure, Mount};
 use crate::permits::Client;
 
 type Connection = volume_manager::Exp<states::Ready>;
@@ -78,7 +78,7 @@ async fn mount(
     let (disk, point) = (manager.disk(disk)?, mounts::point_path(point)?);
     manager.permit_point(&client, &point)?;
     manager.permit_disk(&client, &disk)?;
-    manager.mount(&disk, &point, access).await
+    manager.mount(&disk, &point, access, FirstFailure::Fails).await
 }
 
 async fn unmount(manager: &Manager, client: &impl TypedEndpoint, point: &[u8]) -> Result<(), Error> {

@@ -53,7 +53,11 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     progress.end();
     let translated = translated.map_err(|error| format!("{shown}: {error}"))?;
     let image = compose::compose(&template, &translated).map_err(|error| format!("{shown}: {error}"))?;
-    Image::check(&image).map_err(|error| format!("{shown}: the image made of it is refused: {error}"))?;
+    let checked = Image::check(&image).map_err(|error| format!("{shown}: the image made of it is refused: {error}"))?;
+    let added = compose::added(&template, &checked).ok_or_else(|| format!("{shown}: the image has no place for it"))?;
+    native_verifier::verify(&added).map_err(|error| {
+        format!("{shown}: the code made of it is not proven safe: {error}; report it with the module")
+    })?;
     std::fs::write(&arguments.out, image).map_err(|error| format!("{}: {error}", arguments.out.display()))
 }
 

@@ -45,6 +45,8 @@ pub enum StartError {
     },
     /// A segment does not fit.
     Segment(&'static str),
+    /// The image has several modules, and this is none of them.
+    Bundle,
 }
 
 impl fmt::Display for StartError {
@@ -61,6 +63,7 @@ impl fmt::Display for StartError {
                 )
             }
             StartError::Segment(kind) => f.write_str(kind),
+            StartError::Bundle => f.write_str("the image has several modules, of which one is wanted"),
         }
     }
 }
@@ -90,9 +93,13 @@ impl Instance {
     /// [`start`](Self::start) does.
     ///
     /// # Errors
-    /// Not enough memory, or a segment does not fit.
+    /// Not enough memory, a segment does not fit, or the module is a bundle.
     pub fn new(module: Module) -> Result<Instance, StartError> {
         let record = module.record();
+        // A bundle's record names functions whose tables and globals only the parts' records have.
+        if !record.parts.is_empty() {
+            return Err(StartError::Bundle);
+        }
         let memory = match record.memory {
             Some(limits) => {
                 Some(LinearMemory::new(limits.min, limits.max).ok_or(StartError::Memory { pages: limits.min })?)

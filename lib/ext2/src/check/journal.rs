@@ -11,19 +11,23 @@ use super::superblock::feature;
 use super::{CheckError, Fault};
 use crate::format::error::{FormatError, JournalProblem};
 use crate::format::features::{COMPATIBLE_HAS_JOURNAL, INCOMPATIBLE_RECOVER};
-use crate::format::inode::Kind;
+use crate::format::inode::{BLOCK_NUMBERS, Kind};
 use crate::format::journal::{self, JournalSuperblock, Refusal, TAG_ESCAPED, kind, read, revoked, tags, write};
-use crate::format::superblock::field;
+use crate::format::superblock::{BACKUP_OF_NUMBERS, field};
 use crate::format::{read_u32, write_u32};
 use block_source::BlockSource;
 
 /// Inode of an internal journal.
 pub(super) const JOURNAL_INODE: u32 = 8;
+/// Mode of a journal: a file for its owner alone.
+const FILE_MODE: u16 = 0o100_600;
 /// Bytes of the superblock's copy of the journal's block numbers.
 const BACKUP_BYTES: usize = 68;
 
 /// A usable journal.
 struct Journal {
+    /// Whether it was located by the superblock's copy of its block numbers: the inode is to be restored by the log.
+    is_of_copy: bool,
     /// Its blocks, the first of which is its superblock.
     blocks: Vec<u32>,
     says: JournalSuperblock,
@@ -103,26 +107,57 @@ impl<S: BlockSource> Checker<'_, S> {
             self.write_superblock().await?;
         }
         match log {
-            Some(log) => self.replay(&journal, &log).await.map(|()| true),
+            Some(log) => {
+                self.replay(&journal, &log).await?;
+                let is_restored = !journal.is_of_copy || self.journal_node(false).await?.is_some();
+                if !is_restored && self.report(Fault::JournalDamaged).await? {
+                    self.forget_journal().await?;
+                }
+                Ok(true)
+            }
             None => self.check_leftovers(&journal).await.map(|()| false),
         }
     }
 
     async fn find_journal(&mut self) -> Result<Result<Journal, Refusal>, CheckError> {
-        let node = self.load(JOURNAL_INODE).await?;
+        let recover = self.volume.incompatible & INCOMPATIBLE_RECOVER != 0;
+        let (node, is_of_copy) = match self.journal_node(false).await? {
+            Some(node) => (node, false),
+            None if recover => match self.journal_node(true).await? {
+                Some(node) => (node, true),
+                None => return Ok(Err(Refusal::Field("the inode"))),
+            },
+            None => return Ok(Err(Refusal::Field("the inode"))),
+        };
         let block_bytes = self.volume.geometry.block_bytes;
         let blocks = node.size() / u64::from(block_bytes);
-        let plain = node.kind() == Some(Kind::File) && node.links() > 0 && self.legal_numbers(&node).1.is_none();
-        if !plain || blocks > self.volume.geometry.blocks.into() {
-            return Ok(Err(Refusal::Field("the inode")));
-        }
         let mapped = self.journal_blocks(&node).await?;
         let whole = (0..blocks).zip(&mapped).filter(|(logical, found)| found.0 == *logical).count() as u64 == blocks;
         let blocks: Vec<u32> = mapped.into_iter().map(|(_, block)| block).collect();
         let Some(&first) = blocks.first().filter(|_| whole) else { return Ok(Err(Refusal::Field("the inode"))) };
         let bytes = self.read_block(first).await?;
         let parsed = JournalSuperblock::parse(&bytes, block_bytes, blocks.len() as u32);
-        Ok(parsed.map(|says| Journal { blocks, says }))
+        Ok(parsed.map(|says| Journal { is_of_copy, blocks, says }))
+    }
+
+    /// Returns the journal's inode if it is usable: the one in its place, or what the superblock's copy of its block
+    /// numbers and size makes of an unused one. A journal is created with a copy, which is durable before the inode.
+    async fn journal_node(&mut self, of_copy: bool) -> Result<Option<Node>, CheckError> {
+        let mut node = self.load(JOURNAL_INODE).await?;
+        if of_copy {
+            let is_there = self.superblock[field::JOURNAL_BACKUP_KIND] == BACKUP_OF_NUMBERS;
+            if !is_there || node.kind().is_some() {
+                return Ok(None);
+            }
+            let number = |index: usize| read_u32(&self.superblock, field::JOURNAL_BACKUP + index * 4);
+            node.set_mode(FILE_MODE);
+            node.set_links(1);
+            node.set_numbers(&core::array::from_fn(number));
+            node.set_size(u64::from(number(BLOCK_NUMBERS)) << 32 | u64::from(number(BLOCK_NUMBERS + 1)));
+        }
+        let blocks = node.size() / u64::from(self.volume.geometry.block_bytes);
+        let is_plain = node.kind() == Some(Kind::File) && node.links() > 0 && self.legal_numbers(&node).1.is_none();
+        Ok(Some(node).filter(|_| is_plain && blocks <= self.volume.geometry.blocks.into()))
     }
 
     /// Returns the journal's blocks; none if one of them is metadata.

@@ -19,6 +19,7 @@ pub fn cases(deed: Deed) -> Vec<Case> {
     let mut cases = files(deed);
     cases.extend(trust(deed));
     cases.extend(images(deed));
+    cases.extend(analyses(deed));
     cases
 }
 
@@ -49,7 +50,7 @@ fn files(deed: Deed) -> Vec<Case> {
         case("a package of an older format", Code::NotAPackage, changed(&|bytes| bytes[7] = b'2')),
         case("a file cut short", Code::Truncated, changed(&|bytes| bytes.truncate(bytes.len() - 1))),
         case("a file that goes on", Code::TrailingBytes, changed(&|bytes| bytes.push(0))),
-        case("a manifest of another version", Code::ManifestUnreadable, changed(&|bytes| bytes[manifest + 3] = b'2')),
+        case("a manifest of another version", Code::ManifestUnreadable, changed(&|bytes| bytes[manifest + 3] = b'1')),
         case(
             "a changed manifest",
             Code::BadSignature,
@@ -196,6 +197,36 @@ fn trust(deed: Deed) -> Vec<Case> {
 /// A package with an unchecked image.
 fn with_image(deed: Deed, image: &[u8]) -> Vec<u8> {
     package_build::build_unchecked(deed.good(), b"", image, &Signer::root(key())).expect("it is short")
+}
+
+/// `mov rax, rsp; or rax, 0x3ffff; mov rax, [rax - 0x1ff]; mov esi, 0x1234; call [rax + 0x10]; ret`: a send of a message
+/// that no contract has.
+const SENDS: &[u8] = &[
+    0x48, 0x89, 0xe0, 0x48, 0x0d, 0xff, 0xff, 0x03, 0, 0x48, 0x8b, 0x80, 1, 0xfe, 0xff, 0xff, 0xbe, 0x34, 0x12, 0, 0,
+    0xff, 0x50, 0x10, 0xc3,
+];
+
+/// Images of which the manifest says what the code does not keep.
+fn analyses(deed: Deed) -> Vec<Case> {
+    let with = |code: &[u8], is_named: bool, spoil: &dyn Fn(&mut Manifest)| {
+        let mut manifest = deed.good();
+        spoil(&mut manifest);
+        let mut elf = image(&manifest);
+        elf.set_code(code);
+        if is_named {
+            elf.symbols = vec![Symbol { name: "main", address: CODE, size: code.len() as u64, kind: 2 }];
+        }
+        package_build::build_unchecked(manifest, b"", &elf.write(), &Signer::root(key())).expect("it is short")
+    };
+    // Bytes enough for the relocation of the good image, and a trap.
+    let mut traps = [0x90; 16];
+    traps[14..].copy_from_slice(&[0x0f, 0x0b]);
+    let no_panic = |manifest: &mut Manifest| manifest.assertions.no_panic = vec!["main".into()];
+    vec![
+        case("a panic that it denies", Code::AssertionFails, with(&traps, true, &no_panic)),
+        case("assertions without symbols", Code::AssertionFails, with(&traps, false, &no_panic)),
+        case("a message of no contract", Code::UndeclaredMessage, with(SENDS, true, &|_| ())),
+    ]
 }
 
 fn images(deed: Deed) -> Vec<Case> {

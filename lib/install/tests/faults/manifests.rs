@@ -3,8 +3,8 @@
 use install::Code;
 use manifest_model::ContractSide::{Both, Export, Import};
 use manifest_model::{
-    AddressRange, Category, Code as ProgramCode, DeviceNeed, Manifest, Parameter, ParameterKind, Permission, Provide,
-    Requirement, Restart, Side, Source, Value, Version,
+    AddressRange, Awaited, Category, Code as ProgramCode, DeviceNeed, Manifest, Parameter, ParameterKind, Permission,
+    Provide, Requirement, Restart, Side, Source, Value, Version, Whose,
 };
 use package_check::sha256;
 
@@ -83,6 +83,18 @@ fn contracts_and_endpoints(bad: &mut Bad<'_>) {
     });
     bad("an automaton that is not the fingerprint's", Code::AutomatonFingerprint, &|manifest| {
         manifest.contracts[2].fingerprint[0] ^= 1;
+    });
+    bad("an answer that waits for nothing that is there", Code::WaitsForOther, &|manifest| {
+        manifest.contracts.push(contract("Echo", Both));
+        let awaited = Awaited { contract: 77, whose: Whose::Anyone };
+        manifest.contracts[3].waits_for = Some(vec![awaited]);
+    });
+    bad("a wait of a client", Code::WaitsForOther, &|manifest| manifest.contracts[2].waits_for = Some(Vec::new()));
+    bad("an assertion about no function", Code::BadAssertion, &|manifest| {
+        manifest.assertions.no_panic = vec![String::new()];
+    });
+    bad("many assertions", Code::ListTooLong, &|manifest| {
+        manifest.assertions.no_float = vec!["f".into(); 257];
     });
     bad("an endpoint of no contract", Code::SlotContract, &|manifest| manifest.endpoints[0].contract = 77);
     bad("an end that is not handled", Code::SlotSide, &|manifest| {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use end_to_end::{Format, Image, finish, repository, sing};
+use end_to_end::{Format, Image, built_system, finish, repository, sing};
 use serde::Deserialize;
 
 test_needs::needs!(WasiTestsuite, E2fsprogs);
@@ -156,6 +156,8 @@ fn the_modules_of_the_wasi_suite_pass() {
     assert_eq!(cases.len(), MODULES, "modules in {SUITE}");
     let exceptions: Exceptions = toml::from_str(include_str!("wasi_suite.toml")).expect("a list");
     let disk = disk(&cases);
+    // Builds the compiler in advance, so that it does not count against the timeout.
+    built_system("wasm");
     let mut command = Command::new(sing());
     command.arg("run").current_dir(repository()).arg("--disk").arg(disk.path());
     let mut script = String::new();

@@ -1,0 +1,504 @@
+//! The simulated machine as a whole.
+//!
+//! Key types: [`Configuration`] in, [`Simulated`] out. Where the kernel calls the machine, the machine decides by the seed
+//! who goes on ([`Simulated::turn`]); docs/simulation.md says why each of these places is safe. Deliberately not here:
+//! anything unsafe.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+use abi::limits::STACK_SLOT_BYTES;
+use hal_api::{
+    AfterCall, Arena, Device, DeviceFailure, DeviceKind, DeviceRequest, KernelEntries, Layout, Machine, MapError,
+    ObservedCall, Segment, Submitted,
+};
+use hal_hosted::StartError;
+use hal_hosted::shared::{Images, Memory, Reservation, become_all_processors, record_host_text};
+
+use crate::choices::{Choices, Kind, Plan};
+use crate::clock::Clock;
+use crate::console::Console;
+use crate::contexts::Contexts;
+use crate::disk::Disk;
+use crate::processors::Processors;
+use crate::report::End;
+use crate::requests::{Outcome, Target};
+use crate::state::{Drive, State};
+use crate::stepping::{self, Inside};
+use crate::trace::{Entry, Trace};
+
+/// Maximum number of processors.
+pub const MAX_PROCESSORS: usize = 8;
+
+/// Arenas: where nothing is mapped in a process of Linux unless asked for.
+const IMAGES: Arena = Arena { base: 0x1000_0000_0000, bytes: 1 << 30 };
+const STACKS: Arena = Arena { base: 0x1100_0000_0000, bytes: 16_384 * STACK_SLOT_BYTES };
+const MEMORY_BASE: usize = 0x1200_0000_0000;
+
+/// Binary logarithm of the maximum instructions until an interrupt. Each costs the host microseconds.
+const MAX_STEPS_LOG2: u64 = 9;
+/// Turns of spin loops after which nobody is expected to release the lock.
+const MAX_SPINS: u64 = 1_000_000;
+
+/// A disk to simulate.
+#[derive(Clone, Debug)]
+pub struct DiskSpecification {
+    /// Its content at power on.
+    pub content: Vec<u8>,
+    /// Whether writes are refused.
+    pub read_only: bool,
+    /// Where its content goes at the end.
+    pub left_at: Option<PathBuf>,
+}
+
+/// Configuration of the machine.
+#[derive(Debug)]
+pub struct Configuration {
+    /// Decides all that is open.
+    pub seed: u64,
+    /// The faults it may have.
+    pub plan: Plan,
+    /// Number of processors, 1 to [`MAX_PROCESSORS`].
+    pub processors: usize,
+    /// Memory for SIPs in bytes, a multiple of a page.
+    pub memory_bytes: usize,
+    /// The disks, in order.
+    pub disks: Vec<DiskSpecification>,
+    /// What is typed at the console.
+    pub input: Vec<u8>,
+    /// Programs that are not ended by faults.
+    pub spared: BTreeSet<String>,
+    /// Virtual time after which there are only faults that nobody notices, in nanoseconds.
+    pub calm_after_ns: u64,
+    /// Maximum virtual time of the run, in nanoseconds.
+    pub limit_ns: u64,
+    /// Where the report goes.
+    pub report: Option<PathBuf>,
+    /// Where the text of the trace goes.
+    pub trace: Option<File>,
+}
+
+/// The machine.
+#[derive(Debug)]
+pub struct Simulated {
+    reservation: Reservation,
+    images: Images,
+    state: Mutex<State>,
+    contexts: OnceLock<Contexts>,
+    kernel: OnceLock<Kernel>,
+    spared: BTreeSet<String>,
+    processors: usize,
+    limit_ns: u64,
+    report: Option<PathBuf>,
+}
+
+/// The kernel's entries.
+struct Kernel(KernelEntries);
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Kernel")
+    }
+}
+
+static MACHINE: OnceLock<&'static Simulated> = OnceLock::new();
+
+impl Simulated {
+    /// Makes the machine, for the life of the process; the first call counts.
+    ///
+    /// # Errors
+    /// The processors are too many, or the host refuses the address space.
+    pub fn start(configuration: Configuration) -> Result<&'static Simulated, StartError> {
+        let Configuration { seed, plan, processors, memory_bytes, disks, input, spared, .. } = configuration;
+        let Configuration { calm_after_ns, limit_ns, report, trace, .. } = configuration;
+        if !(1..=MAX_PROCESSORS).contains(&processors) {
+            return Err(StartError::Processors { asked: processors, most: MAX_PROCESSORS });
+        }
+        let memory = Arena { base: MEMORY_BASE, bytes: memory_bytes };
+        let reservation = Reservation::at(Layout { images: IMAGES, stacks: STACKS, memory, memory_is_clear: true })?;
+        record_host_text();
+        let drives = disks
+            .into_iter()
+            .map(|disk| Drive { disk: Disk::new(disk.content, disk.read_only), left_at: disk.left_at });
+        let state = State {
+            clock: Clock::new(),
+            processors: Processors::new(processors),
+            choices: Choices::new(seed, plan),
+            trace: Trace::new(trace),
+            console: Console::new(&input),
+            drives: drives.collect(),
+            pending: BTreeMap::new(),
+            next_event: 0,
+            calls: 0,
+            spins: 0,
+            random_words: 0,
+            seed,
+            killed: Vec::new(),
+            calm_after_ns,
+        };
+        let machine = Box::leak(Box::new(Simulated {
+            images: Images::new(IMAGES),
+            reservation,
+            state: Mutex::new(state),
+            contexts: OnceLock::new(),
+            kernel: OnceLock::new(),
+            spared,
+            processors,
+            limit_ns,
+            report,
+        }));
+        Ok(MACHINE.get_or_init(|| machine))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // One host thread runs everything, so waiting for the lock would be for ever.
+        match self.state.try_lock() {
+            Ok(state) => state,
+            Err(error) => panic!("the machine's state is in use: {error}"),
+        }
+    }
+
+    fn kernel(&self) -> &KernelEntries {
+        match self.kernel.get() {
+            Some(Kernel(entries)) => entries,
+            None => unreachable!("no processor runs before the entries are there"),
+        }
+    }
+
+    /// Returns the processor that goes on at this moment; before they run, the first.
+    fn current(&self) -> usize {
+        self.contexts.get().map_or(0, Contexts::current)
+    }
+
+    /// Lets another processor go on, until this one is chosen again.
+    fn switch_to(&self, next: usize) {
+        let current = self.current();
+        self.state().note(current, Entry::Switch, &[next as u64]);
+        if let Some(contexts) = self.contexts.get() {
+            contexts.switch_to(next);
+        }
+        if self.state().processors.take_interrupt(current) {
+            (self.kernel().tick)(false);
+        }
+    }
+
+    /// Completes the requests that are due. The calling processor holds no lock of the kernel.
+    fn deliver(&self) {
+        loop {
+            let current = self.current();
+            let Some((token, result)) = self.state().complete_due(current) else { return };
+            (self.kernel().device_complete)(token, result.unwrap_or(0) as u64, result.is_err());
+        }
+    }
+
+    /// Moves time to when something happens. No processor can run.
+    fn wait(&self) {
+        let mut state = self.state();
+        let next = [state.clock.next_event_ns(), state.processors.next_deadline_ns()].into_iter().flatten().min();
+        let Some(time) = next else {
+            drop(state);
+            self.finish(End::Stuck, 1);
+        };
+        if time > self.limit_ns {
+            drop(state);
+            self.finish(End::Late, 1);
+        }
+        state.move_to(time);
+        let (current, now) = (self.current(), state.clock.now_ns());
+        state.note(current, Entry::Time, &[now]);
+        drop(state);
+        self.deliver();
+    }
+
+    /// Lets time pass at a place where the calling processor holds no lock, and decides whether its quantum ends and
+    /// whether another processor goes on.
+    fn turn(&self) {
+        let current = self.current();
+        let mut state = self.state();
+        state.pass();
+        let is_late = state.clock.now_ns() > self.limit_ns;
+        let now = state.clock.now_ns();
+        let quantum = state.processors.take_end_of_quantum(current, now);
+        let preempted = state.fault(current, Kind::Preempt).is_some();
+        let interrupted = state.processors.take_interrupt(current);
+        drop(state);
+        if is_late {
+            self.finish(End::Late, 1);
+        }
+        self.deliver();
+        if quantum || preempted {
+            (self.kernel().tick)(true);
+        } else if interrupted {
+            (self.kernel().tick)(false);
+        }
+        let mut state = self.state();
+        let can_switch = !state.processors.others(current, now).is_empty();
+        let next =
+            can_switch.then(|| state.fault(current, Kind::Switch)).flatten().and_then(|_| state.another(current));
+        drop(state);
+        if let Some(next) = next {
+            self.switch_to(next);
+        }
+    }
+
+    /// Writes everything out and ends the process.
+    fn finish(&self, end: End, status: u8) -> ! {
+        let current = self.current();
+        let mut state = self.state();
+        state.note(current, Entry::End, &[end as u64, u64::from(status)]);
+        state.trace.finish();
+        let report = state.report(end, status);
+        let mut failure = None;
+        for drive in &state.drives {
+            if let Some(path) = drive.left_at.as_ref().filter(|_| end != End::Cut) {
+                failure = failure.or(std::fs::write(path, drive.disk.whole()).err());
+            }
+        }
+        if let Some(path) = &self.report {
+            failure = failure.or(report.write(path).err());
+        }
+        if let Some(error) = failure {
+            say(format!("simulated machine: cannot write the result of the run ({error})\n").as_bytes());
+        }
+        std::process::exit(status.into())
+    }
+
+    /// Fails the power.
+    fn cut(&self, chance: u64) -> ! {
+        let mut state = self.state();
+        let mut failure = None;
+        for number in 0..state.drives.len() {
+            let in_flight = state.take_writes_in_flight(number);
+            let drive = &mut state.drives[number];
+            let disk = std::mem::replace(&mut drive.disk, Disk::new(Vec::new(), true));
+            if let Some(path) = &drive.left_at {
+                failure = failure.or(std::fs::write(path, disk.cut(in_flight, chance)).err());
+            }
+        }
+        drop(state);
+        if let Some(error) = failure {
+            say(format!("simulated machine: cannot write a disk ({error})\n").as_bytes());
+        }
+        self.finish(End::Cut, 0)
+    }
+}
+
+/// Returns the number of instructions until an interrupt: small ones are as likely as large ones.
+fn steps_of(drawn: u64) -> u32 {
+    let range = 1 << (drawn % (MAX_STEPS_LOG2 + 1));
+    1 + ((drawn >> 8) % range) as u32
+}
+
+/// Writes to standard error; without one, nowhere.
+fn say(text: &[u8]) {
+    let _ = std::io::stderr().write_all(text);
+}
+
+/// What an interrupt at an instruction does: another processor goes on, or the quantum ends. Called on the interrupted
+/// stack.
+extern "C" fn interrupted() {
+    let Some(machine) = MACHINE.get() else { return };
+    let at = stepping::interrupted();
+    {
+        let _inside = Inside::enter();
+        let current = machine.current();
+        let mut state = machine.state();
+        state.note(current, Entry::Interrupted, &[u64::from(at.in_program), at.at]);
+        let next = state.another(current);
+        let ends_quantum = next.is_none() || state.choices.below(2) == 0;
+        drop(state);
+        if ends_quantum {
+            (machine.kernel().tick)(true);
+        }
+        if let Some(next) = next {
+            machine.switch_to(next);
+        }
+    }
+    if at.in_program {
+        (machine.kernel().interrupt)();
+    }
+}
+
+impl Machine for Simulated {
+    fn processor_count(&self) -> usize {
+        self.processors
+    }
+
+    fn layout(&self) -> Layout {
+        self.reservation.layout()
+    }
+
+    fn run_processors(&self, bases: &[usize], main: extern "C" fn(processor: usize), entries: KernelEntries) {
+        self.kernel.get_or_init(|| Kernel(entries));
+        become_all_processors(KernelEntries { interrupt: interrupted, ..entries });
+        stepping::start(entries);
+        self.contexts.get_or_init(|| Contexts::new(bases, main)).start();
+    }
+
+    fn guard(&self, address: usize, bytes: usize) {
+        let _inside = Inside::enter();
+        self.reservation.guard(address, bytes);
+    }
+
+    fn decommit(&self, address: usize, bytes: usize) {
+        let _inside = Inside::enter();
+        self.reservation.decommit(address, bytes);
+    }
+
+    fn map_image(&self, segments: &[Segment<'_>]) -> Result<(), MapError> {
+        let _inside = Inside::enter();
+        self.images.map(segments)
+    }
+
+    fn idle(&self, processor: usize, deadline_ns: u64) {
+        let _inside = Inside::enter();
+        self.state().processors.begin_idle(processor, deadline_ns);
+        loop {
+            let mut state = self.state();
+            state.spins = 0;
+            let now = state.clock.now_ns();
+            if state.processors.end_idle(processor, now) {
+                return;
+            }
+            let next = state.another(processor);
+            drop(state);
+            match next {
+                Some(next) => self.switch_to(next),
+                None => self.wait(),
+            }
+        }
+    }
+
+    fn wake(&self, processor: usize) {
+        let _inside = Inside::enter();
+        self.state().processors.wake(processor);
+    }
+
+    fn interrupt(&self, processor: usize) {
+        let _inside = Inside::enter();
+        if processor == self.current() {
+            (self.kernel().tick)(false);
+        } else {
+            self.state().processors.interrupt(processor);
+        }
+    }
+
+    /// The lock that the processor waits for is held by another, or what it polls for is the work of another thread.
+    fn relax(&self, _spins: u32) {
+        let _inside = Inside::enter();
+        let current = self.current();
+        let mut state = self.state();
+        state.pass();
+        state.spins += 1;
+        let is_for_ever = state.spins > MAX_SPINS;
+        let next = state.another(current);
+        drop(state);
+        if is_for_ever {
+            self.finish(End::Spin, 1);
+        }
+        if let Some(next) = next {
+            self.switch_to(next);
+        }
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        let _inside = Inside::enter();
+        self.state().clock.now_ns()
+    }
+
+    fn wall_ns(&self) -> u64 {
+        let _inside = Inside::enter();
+        self.state().clock.wall_ns()
+    }
+
+    fn set_wall_ns(&self, now: u64) -> bool {
+        let _inside = Inside::enter();
+        self.state().clock.set_wall_ns(now);
+        true
+    }
+
+    fn devices(&self) -> Vec<Device> {
+        let state = self.state();
+        let disks = state.drives.iter().enumerate().map(|(number, Drive { disk, .. })| Device {
+            name: format!("disk{number}"),
+            kind: DeviceKind::Disk { bytes: disk.bytes(), read_only: disk.read_only() },
+        });
+        let first = [
+            Device { name: "console".into(), kind: DeviceKind::Console { terminal: false } },
+            Device { name: "random0".into(), kind: DeviceKind::Random },
+        ];
+        let devices: Vec<Device> = first.into_iter().chain(disks).collect();
+        let is_disk = |number: usize| matches!(Target::of(number), Target::Disk(_));
+        debug_assert!(
+            devices.iter().enumerate().all(|(number, device)| device.name.starts_with("disk") == is_disk(number))
+        );
+        devices
+    }
+
+    fn console_size(&self, _device: usize) -> (u16, u16) {
+        (0, 0)
+    }
+
+    fn device_submit(&self, request: DeviceRequest) -> Submitted {
+        let _inside = Inside::enter();
+        let Some(memory) = Memory::checked(&self.reservation, request.address, request.bytes) else {
+            return Submitted::Complete(Err(DeviceFailure));
+        };
+        let current = self.current();
+        let outcome = self.state().submit(current, request, memory);
+        match outcome {
+            Outcome::Submitted(submitted) => submitted,
+            Outcome::PowerCut(chance) => self.cut(chance),
+        }
+    }
+
+    fn debug_write(&self, text: &[u8]) {
+        let _inside = Inside::enter();
+        let current = self.current();
+        self.state().note(current, Entry::Bytes, &[u64::MAX, text.len() as u64, Trace::of(text)]);
+        say(text);
+    }
+
+    fn observes_calls(&self) -> bool {
+        true
+    }
+
+    fn call_ended(&self, call: &ObservedCall) -> AfterCall {
+        let _inside = Inside::enter();
+        let current = self.current();
+        let mut state = self.state();
+        state.calls += 1;
+        state.spins = 0;
+        state.note(current, Entry::Call, &[call.process, call.function.into(), call.status, call.value]);
+        state.perhaps_jump(current);
+        let is_ended = !self.spared.contains(call.program) && state.fault(current, Kind::Kill).is_some();
+        if is_ended {
+            state.killed.push(format!("{} {}", call.program, call.process));
+        }
+        let steps = if stepping::is_wanted() { None } else { state.fault(current, Kind::Step) };
+        drop(state);
+        self.turn();
+        if let Some(drawn) = steps {
+            stepping::begin(steps_of(drawn));
+        }
+        if is_ended { AfterCall::End } else { AfterCall::Continue }
+    }
+
+    fn preemption_point(&self) {
+        let _inside = Inside::enter();
+        self.turn();
+    }
+
+    fn power_off(&self, exit_status: u8) -> ! {
+        let _inside = Inside::enter();
+        self.finish(End::Off, exit_status)
+    }
+
+    fn restart(&self) -> ! {
+        let _inside = Inside::enter();
+        self.finish(End::Restart, 0)
+    }
+}

@@ -1,0 +1,138 @@
+//! The simulated machine, as people use it: one seed is one run, virtual time is fast, and the workloads' invariants hold
+//! for a fixed set of seeds, and for those with which they did not.
+#![forbid(unsafe_code)]
+
+use std::ops::Range;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use end_to_end::{repository, sing};
+use serde_json::Value;
+
+/// Runs the command, whose runs must all be right, and returns a line of JSON for each seed.
+fn simulated(arguments: &[&str]) -> Vec<Value> {
+    let output = Command::new(sing()).arg("simulate").args(arguments).arg("--json").current_dir(repository()).output();
+    let output = output.expect("the tool starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success(),
+        "`sing simulate {}` ended with {}:\n{text}{errors}",
+        arguments.join(" "),
+        output.status
+    );
+    text.lines().map(|line| serde_json::from_str(line).expect("a line of JSON")).collect()
+}
+
+fn seeds(range: &Range<u64>) -> String {
+    format!("{}..{}", range.start, range.end)
+}
+
+/// Runs the seeds twice, each with another number of processors, and compares the hashes.
+fn twice(range: Range<u64>) {
+    let commands = "ls /fs/disk0; random 8; sleep 3; echo hello | wc; ps; sysinfo";
+    let lines = simulated(&["--seeds", &seeds(&range), "--twice", "--faults", "harmless,clock", "-c", commands]);
+    assert_eq!(lines.len() as u64, range.end - range.start);
+    let hashes: std::collections::BTreeSet<&str> = lines.iter().filter_map(|line| line["hash"].as_str()).collect();
+    assert_eq!(hashes.len(), lines.len(), "each seed is a run of its own");
+}
+
+#[test]
+fn a_seed_has_one_hash() {
+    twice(0..16);
+}
+
+#[test]
+#[ignore = "long: 200 seeds, twice each"]
+fn two_hundred_seeds_have_one_hash_each() {
+    twice(1_000..1_200);
+}
+
+#[test]
+fn a_minute_of_sleep_takes_less_than_a_twentieth() {
+    // Built before.
+    simulated(&["-c", "true"]);
+    let begin = Instant::now();
+    let lines = simulated(&["--seed", "1", "-c", "sleep 60"]);
+    assert!(lines[0]["virtual_ns"].as_u64().is_some_and(|ns| ns >= 60_000_000_000), "{lines:?}");
+    assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn a_run_is_interrupted_in_programs_and_in_the_kernel() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("trace");
+    let path = trace.to_str().expect("a path of text");
+    simulated(&[
+        "--seed",
+        "5",
+        "--processors",
+        "4",
+        "--faults",
+        "step/20,switch",
+        "--trace",
+        path,
+        "-c",
+        "ls /fs/disk0",
+    ]);
+    let text = std::fs::read_to_string(&trace).expect("a trace");
+    for (place, what) in [("0x1", "a program"), ("0x0", "the kernel")] {
+        let entry = format!("Interrupted {place} ");
+        assert!(text.contains(&entry), "no interrupt in {what}");
+    }
+}
+
+/// A failing command fails its run, and the run is repeated by what is printed.
+#[test]
+fn a_failure_is_printed_as_one_command_with_few_faults() {
+    let arguments =
+        ["simulate", "--seed", "2", "--faults", "preempt,read-error/3", "-c", "cat /fs/disk0/README; false"];
+    let output = Command::new(sing()).args(arguments).current_dir(repository()).output().expect("the tool starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "a fault excuses the status:\n{text}");
+    let arguments = ["simulate", "--seed", "2", "-c", "false"];
+    let output = Command::new(sing()).args(arguments).current_dir(repository()).output().expect("the tool starts");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let repeat = text.lines().find_map(|line| line.strip_prefix("repeat: ")).expect("a command");
+    assert!(text.contains("seed 2: the commands ended with status 1"), "{text}");
+    assert!(repeat.starts_with("cargo sing simulate --seed 2 --processors 1 --faults none -c 'false'"), "{repeat}");
+}
+
+#[test]
+fn files_survive_power_cuts() {
+    let lines = simulated(&["--workload", "ext2", "--seeds", "0..40"]);
+    let cut = lines.iter().filter(|line| line["end"] == "cut").count();
+    assert!((10..40).contains(&cut), "{cut} of 40 runs were cut");
+}
+
+#[test]
+fn services_come_back() {
+    let lines = simulated(&["--workload", "kills", "--seeds", "0..24"]);
+    let killed: usize = lines.iter().filter_map(|line| line["killed"].as_array()).map(Vec::len).sum();
+    assert!(killed >= 24, "{killed} programs were ended");
+}
+
+#[test]
+#[ignore = "long: thousands of seeds"]
+fn thousands_of_seeds_find_nothing() {
+    simulated(&["--workload", "ext2", "--seeds", "10000..14000", "--faults", "harmless,cut/100"]);
+    simulated(&["--workload", "kills", "--seeds", "10000..11000"]);
+}
+
+/// The superblock that names a new journal was on the disk, and the journal's inode was not: the check took the journal
+/// for damaged.
+#[test]
+fn regression_a_new_journal_without_its_inode() {
+    simulated(&["--workload", "ext2", "--seed", "21", "--processors", "8", "--exactly", "cut:52"]);
+}
+
+/// The file system that a restarted manager of volumes started was ended before it was ready: the volume stayed away.
+/// And a manager that was ended while it mounted what it had found at boot did not mount it when it came back.
+#[test]
+fn regression_volumes_that_stayed_unmounted() {
+    simulated(&["--workload", "kills", "--seed", "28", "--processors", "2"]);
+    for seed in ["105", "115", "120", "130", "159", "199"] {
+        simulated(&["--workload", "kills", "--seed", seed, "--faults", "harmless,kill/1500"]);
+    }
+}
