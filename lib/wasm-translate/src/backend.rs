@@ -82,7 +82,6 @@ impl Backend {
         let mut context = Context::for_function(function);
         let compiled = context.compile(&*self.isa, &mut ControlPlane::default());
         compiled.map_err(|error| match error.inner {
-            // Such as more results than there are registers for them.
             CodegenError::Unsupported(what) => Error::Unsupported { what },
             other => Error::Backend(other.to_string()),
         })?;

@@ -89,6 +89,19 @@ fn a_jump_table_of_ten_thousand_entries_is_moved_out() {
 }
 
 #[test]
+fn a_function_has_more_results_than_there_are_registers() {
+    let results = "i64 f32 ".repeat(40);
+    let text = format!(
+        "(module (type $t (func (result {results}))) (func $f (type $t) {})
+         (func (type $t) (call $f)) (func (type $t) (return_call $f)))",
+        "(i64.const 1) (f32.const 2) ".repeat(40)
+    );
+    let translated = compiled(&text).expect("it compiles");
+    instructions(&translated);
+    assert_eq!(translated.functions.len(), 3);
+}
+
+#[test]
 fn the_same_module_gives_the_same_bytes() {
     let text = many_values(600);
     assert_eq!(compiled(&text), compiled(&text));

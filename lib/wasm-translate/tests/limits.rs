@@ -75,15 +75,7 @@ fn locals_and_values_and_signatures_have_limits() {
 
 #[test]
 fn deep_nesting_is_no_recursion() {
-    let text = format!("(module (func {} {}))", "block ".repeat(30_000), "end ".repeat(30_000));
+    let text = format!("(module (func {} {}))", "block ".repeat(5_000), "end ".repeat(5_000));
     let bytes = wat::parse_str(&text).expect("a module");
     assert!(translate(&bytes, &Imports::default(), &[], &mut |_, _| ()).is_ok());
-}
-
-#[test]
-fn more_results_than_registers_are_not_supported() {
-    let thousand = types(1000);
-    let text = format!("(module (func $f (param {thousand}) (result {thousand}) unreachable))");
-    let why = refusal(&text);
-    assert!(why.starts_with("function `f`: not supported: Too many return values"), "{why}");
 }
