@@ -14,24 +14,24 @@ use crate::common;
 /// Kind of the input given by the first byte, modulo [`KINDS`].
 pub const AS_MODULE: u8 = 0;
 pub const AS_CHOICES: u8 = 1;
-const KINDS: u8 = 2;
+const KINDS: u8 = AS_CHOICES + 1;
 
 /// One trial; a panic is a finding.
 pub fn run(bytes: &[u8]) {
     let Some((kind, rest)) = bytes.split_first() else { return };
-    if kind % KINDS == AS_CHOICES {
-        let Some(module) = generated(rest) else { return };
-        if let Err(error) = module_ends(&module) {
-            // What is valid compiles, but for limits and what is not supported.
-            let is_clean = match &error {
-                Error::Limit { .. } | Error::Unsupported { .. } => true,
-                Error::Function { why, .. } => !why.contains("code generator failed"),
-                Error::Invalid { .. } | Error::Import { .. } | Error::Backend(_) => false,
-            };
-            assert!(is_clean, "{error}");
-        }
-    } else {
+    if kind % KINDS == AS_MODULE {
         let _ = module_ends(rest);
+        return;
+    }
+    let Some(module) = generated(rest) else { return };
+    if let Err(error) = module_ends(&module) {
+        // What is valid compiles, but for limits and what is not supported.
+        let is_clean = match &error {
+            Error::Limit { .. } | Error::Unsupported { .. } => true,
+            Error::Function { why, .. } => !why.contains("code generator failed"),
+            Error::Invalid { .. } | Error::Import { .. } | Error::Backend(_) => false,
+        };
+        assert!(is_clean, "{error}");
     }
 }
 
