@@ -78,6 +78,8 @@ fn image(repository: &Repository, program: &Program, module: &Path, template: &P
             .details(details)
             .remedy("build it for a host that has what it imports, such as wasm32-wasip1"));
     }
+    // Warnings.
+    eprint!("{}", String::from_utf8_lossy(&output.stderr));
     std::fs::rename(&unfinished, &image).map_err(|error| Failure::file("write", &image, &error))?;
     Ok(image)
 }

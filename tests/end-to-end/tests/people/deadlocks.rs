@@ -26,7 +26,8 @@ fn no_system_of_the_repository_can_deadlock() {
     for analysis in &analyses {
         let system = &analysis["system"];
         assert_eq!(analysis["ok"], true, "{system}: {}", analysis["circles"]);
-        assert!(analysis["layers"].as_array().is_some_and(|layers| !layers.is_empty()), "{system}");
+        // A system of one program has no layers.
+        assert!(analysis["layers"].is_array(), "{system}");
     }
     // A client of a file system waits for more than the disk does.
     let hosted = analyses.iter().find(|analysis| analysis["system"] == "hosted").expect("there is one");
