@@ -67,48 +67,21 @@ fn a_bound_that_is_too_small_is_found() {
 #[test]
 fn layers_do_not_deadlock_and_circles_do() {
     let unit = unit();
-    let service = contract(&unit, "Service");
+    let channel = |importer, exporter, contract: &str| SystemChannel {
+        importer,
+        exporter,
+        automaton: &self::contract(&unit, contract).automaton,
+        state: 0,
+        given_over: None,
+    };
     let layers = [
-        SystemChannel {
-            importer: "shell",
-            exporter: "file-system",
-            automaton: &service.automaton,
-            state: 0,
-            given_over: None,
-        },
-        SystemChannel {
-            importer: "file-system",
-            exporter: "disk",
-            automaton: &service.automaton,
-            state: 0,
-            given_over: None,
-        },
-        SystemChannel {
-            importer: "file-system",
-            exporter: "shell",
-            automaton: &contract(&unit, "Events").automaton,
-            state: 0,
-            given_over: None,
-        },
+        channel("shell", "file-system", "Service"),
+        channel("file-system", "disk", "Service"),
+        channel("file-system", "shell", "Events"),
     ];
     let result = verify("layers", &lang::emit_promela_system(&layers));
     assert!(result.contains("errors: 0"), "{result}");
-    let circle = [
-        SystemChannel {
-            importer: "shell",
-            exporter: "file-system",
-            automaton: &service.automaton,
-            state: 0,
-            given_over: None,
-        },
-        SystemChannel {
-            importer: "file-system",
-            exporter: "shell",
-            automaton: &service.automaton,
-            state: 0,
-            given_over: None,
-        },
-    ];
+    let circle = [channel("shell", "file-system", "Service"), channel("file-system", "shell", "Service")];
     let result = verify("circle", &lang::emit_promela_system(&circle));
     assert!(result.contains("invalid end state (at depth"), "{result}");
 }

@@ -71,15 +71,12 @@ fn image(repository: &Repository, program: &Program, module: &Path, template: &P
     let unfinished = folder.join(format!("{}.unfinished", program.name));
     let mut command = Command::new(&compiler);
     command.arg("--template").arg(template).arg("--module").arg(module).arg("--out").arg(&unfinished);
-    let output = command.output().map_err(|error| Failure::file("start", &compiler, &error))?;
-    if !output.status.success() {
-        let details = String::from_utf8_lossy(&output.stderr).trim_end().to_string();
+    // It shows its progress, and says itself what is wrong.
+    let status = command.status().map_err(|error| Failure::file("start", &compiler, &error))?;
+    if !status.success() {
         return Err(Failure::new(format!("the WebAssembly module of `{}` is refused", program.name))
-            .details(details)
             .remedy("build it for a host that has what it imports, such as wasm32-wasip1"));
     }
-    // Warnings.
-    eprint!("{}", String::from_utf8_lossy(&output.stderr));
     std::fs::rename(&unfinished, &image).map_err(|error| Failure::file("write", &image, &error))?;
     Ok(image)
 }

@@ -2,10 +2,9 @@
 
 use alloc::vec::Vec;
 
-use wasm_record::Global;
+use wasm_record::{Global, NULL};
 use wasmparser::{ConstExpr, Operator};
 
-use crate::module::null;
 use crate::{Error, unsupported};
 
 /// Evaluates an expression, which is valid; returns the bits of its value.
@@ -19,7 +18,7 @@ pub fn evaluate(expression: &ConstExpr<'_>, globals: &[Global]) -> Result<u128, 
             Operator::F32Const { value } => u128::from(value.bits()),
             Operator::F64Const { value } => u128::from(value.bits()),
             Operator::V128Const { value } => value.i128() as u128,
-            Operator::RefNull { hty } => null(hty),
+            Operator::RefNull { .. } => u128::from(NULL),
             Operator::RefFunc { function_index } => u128::from(function_index),
             Operator::GlobalGet { global_index } => {
                 globals.get(global_index as usize).ok_or_else(|| unsupported("a later global"))?.value

@@ -58,17 +58,11 @@ pub mod limits {
     pub const PLACED_VALUES: usize = 100_000_000;
 }
 
-/// Compiles a module for a template that offers these imports. `attachment` is put into the record for the template;
-/// `progress` is called after each function with their number and that of all.
+/// Compiles a module for a template that offers these imports. `progress` is called after each function with their number and that of all.
 ///
 /// # Errors
 /// The module is malformed, invalid, over a limit, uses what is not supported, or imports what the template does not offer.
-pub fn translate(
-    bytes: &[u8],
-    imports: &Imports,
-    attachment: &[u8],
-    progress: &mut dyn FnMut(usize, usize),
-) -> Result<Translated, Error> {
+pub fn translate(bytes: &[u8], imports: &Imports, progress: &mut dyn FnMut(usize, usize)) -> Result<Translated, Error> {
     if bytes.len() > limits::MODULE_BYTES {
         return Err(Error::Limit { what: "bytes of the module", most: limits::MODULE_BYTES });
     }
@@ -87,7 +81,7 @@ pub fn translate(
         progress(module.functions.len() + number + 1, all);
     }
     let signatures = module.functions.iter().map(|function| function.signature).collect();
-    let record: Record<'_> = module.record(attachment);
+    let record: Record<'_> = module.record();
     assembler.finish(signatures, record.encode())
 }
 

@@ -7,12 +7,12 @@ use alloc::vec::Vec;
 
 use wasm_record::layout::{MAX_ARGUMENTS, MAX_GLOBALS, MAX_TABLES};
 use wasm_record::{
-    Data, Element, Export, ExportKind, Function, Global, ImportKind, Imports, Limits, MAX_MEMORY_PAGES, Mode, NULL,
-    Record, Signature, Table, ValueType,
+    Data, Element, Export, ExportKind, Function, Global, ImportKind, Imports, Limits, MAX_MEMORY_PAGES, Mode, Record,
+    Signature, Table, ValueType,
 };
 use wasmparser::{
-    CompositeInnerType, DataKind, ElementItems, ElementKind, ExternalKind, FuncToValidate, FunctionBody, HeapType,
-    Name, NameSectionReader, Parser, Payload, RefType, TableInit, TypeRef, ValType, ValidPayload, Validator,
+    CompositeInnerType, DataKind, ElementItems, ElementKind, ExternalKind, FuncToValidate, FunctionBody, Name,
+    NameSectionReader, Parser, Payload, RefType, TableInit, TypeRef, ValType, ValidPayload, Validator,
     ValidatorResources, WasmFeatures,
 };
 
@@ -88,7 +88,7 @@ impl<'a> Module<'a> {
     }
 
     /// What the template gets to know of it.
-    pub fn record(&self, attachment: &'a [u8]) -> Record<'a> {
+    pub fn record(&self) -> Record<'a> {
         Record {
             signatures: self.signatures.clone(),
             functions: self.functions.clone(),
@@ -100,7 +100,7 @@ impl<'a> Module<'a> {
             elements: self.elements.clone(),
             data: self.data.clone(),
             start: self.start,
-            attachment,
+            attachment: &[],
             parts: Vec::new(),
         }
     }
@@ -397,9 +397,4 @@ fn reference(kind: RefType) -> Result<ValueType, Error> {
     } else {
         Err(unsupported(kind))
     }
-}
-
-/// The bits of a null reference.
-pub fn null(_kind: HeapType) -> u128 {
-    u128::from(NULL)
 }

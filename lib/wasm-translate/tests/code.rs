@@ -9,7 +9,7 @@ use wasm_translate::{Error, Target, Translated, bundle, translate};
 
 fn compiled(text: &str) -> Result<Translated, Error> {
     let bytes = wat::parse_str(text).expect("a module");
-    translate(&bytes, &Imports::default(), &[], &mut |_, _| ())
+    translate(&bytes, &Imports::default(), &mut |_, _| ())
 }
 
 /// All instructions, after the references are pointed at the text's end: each must be one, and branches lead to others.

@@ -22,10 +22,6 @@ struct Arguments {
     #[arg(long, value_name = "FILE")]
     module: PathBuf,
 
-    /// A file for the template
-    #[arg(long, value_name = "FILE")]
-    attachment: Option<PathBuf>,
-
     /// Where the image goes
     #[arg(long, value_name = "FILE")]
     out: PathBuf,
@@ -45,11 +41,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let template = read(&arguments.template)?;
     let template = Template::parse(&template).map_err(|error| error.to_string())?;
     let module = read(&arguments.module)?;
-    let attachment = arguments.attachment.as_deref().map_or(Ok(Vec::new()), read)?;
     let shown = arguments.module.display();
     let mut progress = Progress { is_shown: std::io::stderr().is_terminal(), percent: 0 };
-    let translated =
-        wasm_translate::translate(&module, &template.imports, &attachment, &mut |done, all| progress.show(done, all));
+    let translated = wasm_translate::translate(&module, &template.imports, &mut |done, all| progress.show(done, all));
     progress.end();
     let translated = translated.map_err(|error| format!("{shown}: {error}"))?;
     let image = compose::compose(&template, &translated).map_err(|error| format!("{shown}: {error}"))?;

@@ -177,7 +177,7 @@ impl Conversion<'_> {
     /// Compiles a module, and makes an instance of it.
     fn instantiate(&mut self, line: u32, bytes: &[u8], end: End) -> Instance {
         let (imports, links) = self.offered();
-        match translate(bytes, &imports, &[], &mut |_, _| ()) {
+        match translate(bytes, &imports, &mut |_, _| ()) {
             Ok(translated) => {
                 let module = self.suite.modules.len() as u32;
                 self.suite.modules.push(translated);
@@ -300,7 +300,7 @@ impl Conversion<'_> {
             Ok(bytes) => bytes,
             Err(error) => return self.fail(line, error.to_string()),
         };
-        match translate(&bytes, &imports, &[], &mut |_, _| ()) {
+        match translate(&bytes, &imports, &mut |_, _| ()) {
             Err(Error::Import { .. }) => {}
             Err(error) => self.fail(line, format!("it must not link, and is refused for another reason: {error}")),
             Ok(_) => self.fail(line, "it must not link, and does".into()),

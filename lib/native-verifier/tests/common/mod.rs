@@ -14,8 +14,7 @@ pub const BASE: u64 = 0x10_0000;
 /// A module in the text format, or binary, laid out.
 pub fn compile(module: &[u8], imports: &Imports) -> Result<Linked, String> {
     let module = wat::parse_bytes(module).map_err(|error| error.to_string())?;
-    let translated =
-        wasm_translate::translate(&module, imports, &[], &mut |_, _| {}).map_err(|error| error.to_string())?;
+    let translated = wasm_translate::translate(&module, imports, &mut |_, _| {}).map_err(|error| error.to_string())?;
     compose::link(&translated, BASE, 0, [HOST, BUILTIN]).map_err(|error| error.to_string())
 }
 

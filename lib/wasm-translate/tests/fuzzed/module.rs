@@ -78,7 +78,7 @@ fn template() -> &'static Template<'static> {
 
 /// What is compiled makes an image that is accepted, and has a record.
 fn module_ends(bytes: &[u8]) -> Result<(), Error> {
-    let translated = translate(bytes, &Imports::default(), &[], &mut |_, _| ())?;
+    let translated = translate(bytes, &Imports::default(), &mut |_, _| ())?;
     match common::check(template(), &translated) {
         Ok(()) | Err(ImageError::TooLarge { .. }) => {}
         Err(error) => panic!("the image is refused: {error}"),
