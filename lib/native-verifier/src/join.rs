@@ -14,7 +14,7 @@ use crate::value::{Base, Facts, Index, Symbol, Value, ZERO};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Widening {
     Off,
-    /// They are dropped, so that a loop comes to an end.
+    /// They are rounded down, to powers of two, so that a loop comes to an end.
     On,
 }
 
@@ -165,7 +165,10 @@ impl Join<'_> {
     /// What both know.
     fn facts(&mut self, old: &Facts, new: Option<&Facts>, widening: Widening) -> Option<Box<Facts>> {
         let new = new?;
-        let weaker = |old: u64, new: u64| if new < old && widening == Widening::On { 0 } else { old.min(new) };
+        let weaker = |old: u64, new: u64| match widening {
+            Widening::On if new < old => floor(new),
+            _ => old.min(new),
+        };
         let beyond = |table: u8| new.tables.iter().find(|(at, _)| *at == table).map_or(0, |(_, entries)| *entries);
         let tables = old.tables.iter().map(|&(table, entries)| (table, weaker(entries, beyond(table))));
         let both = |old: Option<u32>, new: Option<u32>| old.filter(|_| old == new);
@@ -197,6 +200,11 @@ impl Join<'_> {
         let nothing = Facts { calls: facts.calls, ..Facts::default() };
         (facts != nothing).then(|| Box::new(facts))
     }
+}
+
+/// The largest power of two that is not above a number, or zero: what gets weaker does so at most 65 times.
+fn floor(number: u64) -> u64 {
+    number.checked_ilog2().map_or(0, |power| 1 << power)
 }
 
 /// What is known of the sum of a symbol and an offset. Facts that have lapsed are left out.

@@ -87,6 +87,16 @@ fn proven(modules: &[Vec<u8>]) {
     }
 }
 
+/// The programs of others that stand in the repository.
+#[test]
+#[ignore = "takes minutes, as the compiler is not optimized in tests"]
+fn ports() {
+    let mut found = Vec::new();
+    modules(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ports"), &mut found);
+    assert!(!found.is_empty(), "no module");
+    proven(&found.iter().map(|path| std::fs::read(path).expect("a file")).collect::<Vec<_>>());
+}
+
 #[test]
 fn small_modules() {
     let mut all = suite();

@@ -49,11 +49,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let image = compose::compose(&template, &translated).map_err(|error| format!("{shown}: {error}"))?;
     let checked = Image::check(&image).map_err(|error| format!("{shown}: the image made of it is refused: {error}"))?;
     let added = compose::added(&template, &checked).ok_or_else(|| format!("{shown}: the image has no place for it"))?;
-    if let Err(violation) = native_verifier::verify(&added) {
-        eprintln!(
-            "warning: {shown}: the code made of it is not proven safe, so it rests on the compiler: {violation}; report it with the module"
-        );
-    }
+    native_verifier::verify(&added).map_err(|error| {
+        format!("{shown}: the code made of it is not proven safe: {error}; report it with the module")
+    })?;
     std::fs::write(&arguments.out, image).map_err(|error| format!("{}: {error}", arguments.out.display()))
 }
 
