@@ -455,9 +455,10 @@ impl Domain {
         if is_new {
             commands.extend(make_runner(&self.mapper.control, self.window, runner));
         }
-        // The first time there may be none, and the runner is made all the same.
+        // The first time there may be none, and the runner is made all the same. Later there may be none because another
+        // runner's processor took them: the mapper may not have done them yet.
         let is_done = if commands.is_empty() && state.thread.is_some() {
-            !Mapper::is_ended(&state.issued)
+            self.mapper.is_done(&mut state.issued)
         } else {
             self.command(state, &commands)
         };
