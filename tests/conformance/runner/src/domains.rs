@@ -80,7 +80,9 @@ pub(crate) fn tests(settings: &Settings) -> Vec<Test> {
         function("domain: a function that does not exist", numbers),
         function("domain: any state of the processor at a call", |_| attacker("domain-survives").succeed()),
         function("domain: a message buffer that changes during calls", |_| attacker("domain-race").succeed()),
-        function("domain: a block that its sender still writes to", |_| blocks_that_change("domain-write-after-send")),
+        function("domain: a block that its sender still writes to", |_| {
+            blocks_that_change("domain-write-after-send", "accessed address")
+        }),
         function("domain: more processes than domains", too_many),
     ];
     if is_hosted() {
@@ -93,7 +95,10 @@ pub(crate) fn tests(settings: &Settings) -> Vec<Test> {
             function("domain: a jump into the stub harms nobody else", stub),
             function("domain: a broken way out harms nobody else", no_way_out),
             function("domain: nothing is left in a thread for the next program", left_overs),
-            function("domain: a forged exit keeps nothing mapped", |_| blocks_that_change("domain-forged-exit")),
+            function("domain: a forged exit keeps nothing mapped", |_| {
+                // The runner may take the answer to the forged call for that to its fault, and resume where it was forged.
+                blocks_that_change("domain-forged-exit", "address")
+            }),
         ]);
     }
     tests
@@ -223,7 +228,8 @@ fn numbers(_: &Settings) -> Outcome {
 }
 
 /// What is received does not change any more: a small block is a copy, and a large one has left the sender's domain.
-fn blocks_that_change(act: &'static str) -> Outcome {
+/// The write to the block that left ends the sender, with `text` in its epitaph.
+fn blocks_that_change(act: &'static str, text: &str) -> Outcome {
     for (bytes, is_remapped) in [(64, false), (2048, false), (4096, true), (1 << 20, true)] {
         let (importer, exporter) = channel()?;
         let sender = attacker(act).number(bytes).client(importer).start()?;
@@ -234,7 +240,7 @@ fn blocks_that_change(act: &'static str) -> Outcome {
         check!(data[..] == before[..], "a block of {bytes} bytes changed after it was received");
         if is_remapped {
             let epitaph = end_of(&sender)?;
-            let is_caught = epitaph.kind == EpitaphKind::Faulted && epitaph.text.contains("accessed address");
+            let is_caught = epitaph.kind == EpitaphKind::Faulted && epitaph.text.contains(text);
             check!(is_caught, "after {bytes} bytes: {epitaph}");
         } else {
             stop_running(&sender)?;
