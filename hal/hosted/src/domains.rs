@@ -15,6 +15,7 @@
 #[allow(unsafe_code)]
 mod control;
 mod filter;
+mod image_pages;
 mod kept;
 mod mapper;
 #[allow(unsafe_code)]
@@ -27,6 +28,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -37,6 +39,7 @@ use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
 use hal_api::{Arena, DomainAccess, DomainContext, DomainExit, DomainId, Fault, FaultKind, Layout, MapError};
 
 use self::control::{Command, Control, Controls, Exchange};
+use self::image_pages::ImagePages;
 use self::kept::Kept;
 use self::mapper::{Issued, Mapper, command, of_kind};
 use self::template::{MemoryFiles, Template};
@@ -97,6 +100,7 @@ struct State {
     issued: Issued,
     /// Mappings that are made before the domain is entered the next time.
     later: Vec<Command>,
+    images: ImagePages,
     /// Runners made, and those in use, by bit.
     made: usize,
     used: u64,
@@ -109,7 +113,7 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Open,
-    /// Nothing is mapped any more but the stub.
+    /// Nothing is mapped any more but the stub and pages of images.
     Closed,
     /// The runner resets itself, or has.
     Resetting,
@@ -192,6 +196,7 @@ impl Domains {
             state: Mutex::new(State {
                 issued: Issued::first(FIRST_COMMANDS),
                 later: Vec::new(),
+                images: ImagePages::default(),
                 made: 1,
                 used: 0,
                 thread: None,
@@ -294,7 +299,8 @@ impl Domains {
         if state.stage != Stage::Open {
             return;
         }
-        let mut commands = std::mem::take(&mut state.later);
+        let mut commands = state.take_later();
+        state.images.forget(address..address + bytes);
         commands.push(unmap(address, address + bytes));
         domain.command(&mut state, &commands);
     }
@@ -344,7 +350,11 @@ impl Domain {
     fn map_later(&self, address: usize, bytes: usize, protection: i32, file: i32, offset: usize) {
         let flags = libc::MAP_SHARED | libc::MAP_FIXED;
         let arguments = [address as u64, bytes as u64, protection as u64, flags as u64, file as u64, offset as u64];
-        lock(&self.state).later.push(command(libc::SYS_mmap, arguments));
+        let command = command(libc::SYS_mmap, arguments);
+        let mut state = lock(&self.state);
+        if file != IMAGES_FILE || !state.images.is_left(&command) {
+            state.later.push(command);
+        }
     }
 
     /// Has the mapper do all these; false if the process has ended, which it does if one fails.
@@ -357,19 +367,21 @@ impl Domain {
         self.mapper.end(&mut lock(&self.state).issued);
     }
 
-    /// Leaves nothing mapped but the stub, if the process can be kept; else ends it. The domain is not entered again.
+    /// Leaves nothing mapped but the stub and pages of images, if the process can be kept; else ends it. The domain is not
+    /// entered again.
     fn close(&self) {
         let mut state = lock(&self.state);
         if state.stage != Stage::Open {
             return;
         }
-        state.later.clear();
+        let undone = std::mem::take(&mut state.later);
         if state.made != 1 || state.used != 0 || state.thread.is_none() || !self.template.can_reset() {
             self.mapper.end(&mut state.issued);
             return;
         }
         self.mapper.control.rest();
-        if self.command(&mut state, &unmap_all(self.window)) {
+        let left = state.images.leave(&undone);
+        if self.command(&mut state, &unmap_all(self.window, left)) {
             self.mapper.control.clear_commands();
             state.stage = Stage::Closed;
         }
@@ -411,7 +423,7 @@ impl Domain {
         if state.stage != Stage::Open {
             return None;
         }
-        let mut commands = std::mem::take(&mut state.later);
+        let mut commands = state.take_later();
         let number = (!state.used).trailing_zeros() as usize;
         let exchange = self.mapper.control.runner(number);
         self.rest_last(number);
@@ -543,6 +555,16 @@ impl Domain {
     }
 }
 
+impl State {
+    /// Takes the commands that come before the domain is entered or anything else is unmapped: what an ended domain's
+    /// programs have left, and this one's have not asked for, goes.
+    fn take_later(&mut self) -> Vec<Command> {
+        let mut commands: Vec<_> = self.images.take_left().map(|pages| unmap(pages.start, pages.end)).collect();
+        commands.append(&mut self.later);
+        commands
+    }
+}
+
 impl Drop for Domain {
     fn drop(&mut self) {
         self.end();
@@ -557,10 +579,13 @@ fn first_commands(control: &Control, window: usize) -> [Command; FIRST_COMMANDS]
     [map, command(libc::SYS_close, [window::LINE_FILE as u64, 0, 0, 0, 0, 0]), make]
 }
 
-/// Returns the commands that leave nothing mapped but the window with its first runner.
-fn unmap_all(window: usize) -> [Command; 2] {
-    let end = window + window::RUNNERS + window::RUNNER_BYTES;
-    [unmap(0, window), unmap(end, template::TASK_END)]
+/// Returns the commands that leave nothing mapped but the window with its first runner, and these pages.
+fn unmap_all(window: usize, mut left: Vec<Range<usize>>) -> Vec<Command> {
+    left.push(window..window + window::RUNNERS + window::RUNNER_BYTES);
+    left.sort_by_key(|pages| pages.start);
+    let starts = left.iter().map(|pages| pages.start).chain([template::TASK_END]);
+    let ends = [0].into_iter().chain(left.iter().map(|pages| pages.end));
+    ends.zip(starts).filter(|(end, start)| end < start).map(|(end, start)| unmap(end, start)).collect()
 }
 
 /// Returns the command that unmaps all between two addresses.

@@ -15,6 +15,7 @@ pub(crate) const ACTS: &[(&str, Act)] = &[
     ("domain-instruction", |number| instruction(number)),
     ("domain-read", |number| access(number, false)),
     ("domain-write", |number| access(number, true)),
+    ("domain-read-code", |page| read(near_own_code(page as usize))),
     ("domain-jump", |number| jump(number)),
     ("domain-number", |number| by_number(number)),
     ("domain-survives", |_| survives()),
@@ -177,16 +178,26 @@ fn address(number: u64) -> usize {
 
 fn access(number: u64, writes: bool) -> i32 {
     let address = address(number);
-    // SAFETY: none; the machine must refuse it.
-    unsafe {
-        if writes {
-            asm!("mov qword ptr [{}], 7", in(reg) address, options(nostack, preserves_flags));
-        } else {
-            asm!("mov {0}, [{0}]", inout(reg) address => _, options(nostack, preserves_flags, readonly));
-        }
+    if !writes {
+        return read(address);
     }
+    // SAFETY: none; the machine must refuse it.
+    unsafe { asm!("mov qword ptr [{}], 7", in(reg) address, options(nostack, preserves_flags)) };
     0
 }
+
+fn read(address: usize) -> i32 {
+    // SAFETY: none; the machine must refuse it.
+    unsafe { asm!("mov {0}, [{0}]", inout(reg) address => _, options(nostack, preserves_flags, readonly)) };
+    0
+}
+
+/// Returns the address of a page of code, of which the number's lower bits are known and the others are those of this code.
+fn near_own_code(page: usize) -> usize {
+    let own: fn(u64) -> usize = address;
+    own as usize >> CODE_BITS << CODE_BITS | page << 12
+}
+const CODE_BITS: u32 = 42;
 
 fn jump(number: u64) -> i32 {
     let target = address(number);

@@ -66,6 +66,7 @@ const ACTS: &[(&str, Act)] = &[
     ("exit", |stage| stage.number as i32),
     ("panic", |stage| panic!("the reason is {}", stage.number)),
     ("sleep", |_| sleep_forever()),
+    ("code-page", |_| (sleep_forever as fn() -> ! as usize >> 12 & 0x3fff_ffff) as i32),
     ("nap", |_| {
         sip::thread::sleep(Deadline::after_ms(300));
         0

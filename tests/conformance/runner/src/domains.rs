@@ -95,6 +95,7 @@ pub(crate) fn tests(settings: &Settings) -> Vec<Test> {
             function("domain: a jump into the stub harms nobody else", stub),
             function("domain: a broken way out harms nobody else", no_way_out),
             function("domain: nothing is left in a thread for the next program", left_overs),
+            function("domain: no program that had the process before is left in it", other_images),
             function("domain: a forged exit keeps nothing mapped", |_| {
                 // The runner may take the answer to the forged call for that to its fault, and resume where it was forged.
                 blocks_that_change("domain-forged-exit", "address")
@@ -183,6 +184,21 @@ fn left_overs(_: &Settings) -> Outcome {
             let epitaph = end_of(child)?;
             check!(epitaph.is_success(), "after way {way}: {epitaph}");
         }
+    }
+    Ok(())
+}
+
+/// The code of another program, which was mapped in the same process before, is not.
+fn other_images(_: &Settings) -> Outcome {
+    for round in 0..AFTERWARDS {
+        // However many processes are kept, each is one's and then the other's.
+        for _ in 0..round % 3 {
+            citizen("code-page").run()?;
+        }
+        let page = citizen("code-page").run()?.status as u64;
+        let epitaph = attacker("domain-read-code").number(page).run()?;
+        let is_refused = epitaph.kind == EpitaphKind::Faulted && epitaph.text.contains("accessed address");
+        check!(is_refused, "code at page {page:#x}: {epitaph}");
     }
     Ok(())
 }
