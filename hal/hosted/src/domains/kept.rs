@@ -1,14 +1,15 @@
-//! Processes of domains that have ended, kept for others: making one takes the host longer than all that a small program
-//! does.
+//! Processes of domains that have ended, kept for others: making one takes the host longer than all that a small
+//! program does.
 //!
 //! Key type: [`Kept`]. A process is given to another domain only if nothing is left in it of the programs that it had.
-//! Memory is easy: the mapper unmaps all but [pages of images](super::image_pages) when a domain closes. What a hostile program leaves in its *thread* is not, since
-//! what comes out of a domain is a claim. So a thread is taken to be at the stub's own instruction only because the host
-//! says so: it counts those who sleep until the turn of the first runner changes, and the runner's filter lets no other
-//! instruction wait for that. Then the kernel clears what the thread could write and wakes it, and it resets all its
-//! registers, its signal stack and its mask of signals before it sleeps there again, which is known in the same way:
-//! nothing is mapped that it could write but its own window, and a signal in between ends the process. A process whose thread does not sleep in time
-//! is ended. Deliberately not here: domains with more than one runner, whose processes end with them.
+//! Memory is easy: the mapper unmaps all but [pages of images](super::image_pages) when a domain closes. What a hostile
+//! program leaves in its *thread* is not, since what comes out of a domain is a claim. So a thread is taken to be at
+//! the stub's own instruction only because the host says so: it counts those who sleep until the turn of the first
+//! runner changes, and the runner's filter lets no other instruction wait for that. Then the kernel clears what the
+//! thread could write and wakes it, and it resets all its registers, its signal stack and its mask of signals before it
+//! sleeps there again, which is known in the same way: nothing is mapped that it could write but its own window, and a
+//! signal in between ends the process. A process whose thread does not sleep in time is ended. Deliberately not here:
+//! domains with more than one runner, whose processes end with them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
