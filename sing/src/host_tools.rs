@@ -139,6 +139,15 @@ impl Tool {
         pacman: "chromium",
         apk: "chromium",
     };
+    /// Checker of metrics; not installed for a test, because its package starts a server.
+    pub const PROMTOOL: Tool = Tool {
+        program: "promtool",
+        purpose: "tests of the web server",
+        apt: "prometheus",
+        dnf: "golang-github-prometheus",
+        pacman: "prometheus",
+        apk: "prometheus",
+    };
     /// Packet capture analyser.
     pub const TSHARK: Tool = Tool {
         program: "tshark",

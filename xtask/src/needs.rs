@@ -36,7 +36,7 @@ pub fn left_out(crates: &[&TestedCrate], selection: &Selection<'_>, counts: &mut
 /// Installs a missing requirement, where permitted. The error is a remedy.
 fn provide(need: Need) -> Result<(), String> {
     let is_there = match need {
-        Need::Chromium => tools(need).iter().all(|tool| host_tools::find(tool.program).is_some()),
+        Need::Chromium | Need::Promtool => tools(need).iter().all(|tool| host_tools::find(tool.program).is_some()),
         Need::Requests => host_tools::ensure_requests(),
         Need::WasiTestsuite => return beside("shared/wasi-testsuite"),
         Need::Namespaces if host_tools::can_make_networks() => true,
@@ -65,6 +65,7 @@ fn tools(need: Need) -> &'static [Tool] {
         Need::Python => &[Tool::PYTHON],
         Need::Requests => &[Tool::REQUESTS],
         Need::Chromium => &[Tool::CHROMIUM],
+        Need::Promtool => &[Tool::PROMTOOL],
         Need::Tshark => &[Tool::TSHARK],
         Need::Dnsmasq => &[Tool::DNSMASQ],
         Need::Spin => &[Tool::SPIN],

@@ -59,6 +59,8 @@ define! {
     Requests,
     /// A browser.
     Chromium,
+    /// Checker of metrics.
+    Promtool,
     /// Packet analyser.
     Tshark,
     /// DHCP and DNS server.

@@ -29,6 +29,8 @@ const SERVED: &str = "SERVED";
 /// Clients on this host may see processes and channels; others see only whether the system is healthy.
 const STATUS: &str = "/status=web-status";
 const HEALTH: &str = "/status=web-status show=health";
+/// For Prometheus on this host.
+const METRICS: &str = "/metrics=web-status show=metrics";
 
 /// A program mounted at a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -91,14 +93,14 @@ pub fn choose(
     })
 }
 
-/// Returns the applications of this run: the user's, the demos, and the status page unless its path is taken.
+/// Returns the applications of this run: the user's, the demos, and status page and metrics unless their paths are taken.
 fn all(own: &[Application], arguments: &RunArguments, place: Option<IpAddr>) -> Vec<Application> {
     let is_local = place.is_some_and(|address| address.is_loopback());
     let demos = DEMO.iter().filter(|_| arguments.demo);
-    let standard = demos.chain([if is_local { &STATUS } else { &HEALTH }]).filter_map(|text| parse(text).ok());
-    let status = parse(STATUS).map(|status| status.path).unwrap_or_default();
-    let replaced = own.iter().any(|one| one.path == status);
-    own.iter().cloned().chain(standard.filter(|one| !(replaced && one.path == status))).collect()
+    let status: &[&str] = if is_local { &[STATUS, METRICS] } else { &[HEALTH] };
+    let status = status.iter().filter_map(|text| parse(text).ok());
+    let free = status.filter(|one| own.iter().all(|own| own.path != one.path));
+    own.iter().cloned().chain(demos.filter_map(|text| parse(text).ok())).chain(free).collect()
 }
 
 /// Parses `/path=program`, with options after a space.
@@ -296,11 +298,11 @@ mod tests {
     #[test]
     fn nothing_but_the_status_answers_unless_it_is_asked_for() {
         let local = Some("127.0.0.1".parse().expect("an address"));
-        assert_eq!(paths(&[], local), [STATUS]);
+        assert_eq!(paths(&[], local), [STATUS, METRICS]);
         assert_eq!(paths(&[], Some("0.0.0.0".parse().expect("an address"))), [HEALTH], "strangers see no processes");
         assert_eq!(paths(&[], None), [HEALTH]);
-        assert_eq!(paths(&["--demo"], local), [DEMO[0], DEMO[1], STATUS]);
-        assert_eq!(paths(&["--app", "/status=mine", "--app", "/=all"], local), ["/status=mine", "/=all"]);
+        assert_eq!(paths(&["--demo"], local), [DEMO[0], DEMO[1], STATUS, METRICS]);
+        assert_eq!(paths(&["--app", "/status=mine", "--app", "/=all"], local), ["/status=mine", "/=all", METRICS]);
     }
 
     #[test]

@@ -35,6 +35,11 @@ impl Reply {
         Reply::of("text/plain; charset=utf-8", Body::Bytes(text.into_bytes()))
     }
 
+    /// Text of this content type.
+    pub fn text_of(content_type: &'static str, text: String) -> Reply {
+        Reply::of(content_type, Body::Bytes(text.into_bytes()))
+    }
+
     /// JSON.
     pub fn json(text: String) -> Reply {
         Reply::of("application/json", Body::Bytes(text.into_bytes()))

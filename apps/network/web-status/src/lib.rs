@@ -2,7 +2,8 @@
 //!
 //! `/` is a page whose script renders `/status.json` each second; without scripts it shows `/table`. A snapshot is
 //! cached briefly, so that many viewers cost as much as one. `/health` is a health check for monitoring, and the only
-//! page with the option `show=health`. Neighbours: [`snapshot`] collects the data, [`render`] formats it.
+//! page with the option `show=health`. `/metrics` is for Prometheus, and the only page with `show=metrics`, at `/` then.
+//! Neighbours: [`snapshot`] collects the data, [`render`] and [`metrics`] format it.
 //! Deliberately not here: changing anything.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -10,6 +11,7 @@
 extern crate alloc;
 
 mod health;
+mod metrics;
 mod render;
 mod snapshot;
 
@@ -19,11 +21,12 @@ use alloc::string::{String, ToString};
 use core::cell::RefCell;
 
 use client::namespace::Namespace;
+use sip::Status;
 use stdio::report;
 use web_application::message::Options;
 use web_application::{Answered, Exchange, Gone, Reply, serve};
 
-use crate::snapshot::Watch;
+use crate::snapshot::{Snapshot, Watch};
 
 sip::startup!();
 
@@ -49,6 +52,8 @@ enum Shown {
     All,
     /// The health check only.
     Health,
+    /// Metrics only.
+    Metrics,
 }
 
 fn shown(options: &str) -> Result<Shown, String> {
@@ -56,7 +61,8 @@ fn shown(options: &str) -> Result<Shown, String> {
     match options.value("show") {
         None | Some("all") => Ok(Shown::All),
         Some("health") => Ok(Shown::Health),
-        Some(other) => Err(format!("the option `show` is `{other}`; it takes `all` or `health`")),
+        Some("metrics") => Ok(Shown::Metrics),
+        Some(other) => Err(format!("the option `show` is `{other}`; it takes `all`, `health` or `metrics`")),
     }
 }
 
@@ -65,8 +71,11 @@ async fn answer(exchange: Exchange, shown: Shown, watch: Rc<RefCell<Watch>>) -> 
         return exchange.reply(Reply::wrong_method("GET, HEAD")).await;
     }
     let reply = match exchange.head().path.as_str() {
-        "/health" => health::reply(watch.borrow_mut().namespace()),
+        "/health" if shown != Shown::Metrics => health::reply(watch.borrow_mut().namespace()),
         _ if shown == Shown::Health => Reply::not_found(),
+        "/" if shown == Shown::Metrics => metrics(&exchange, &watch),
+        _ if shown == Shown::Metrics => Reply::not_found(),
+        "/metrics" => metrics(&exchange, &watch),
         // The page may be requested with or without a trailing slash, so its links use the query.
         "/" if exchange.head().query == "table" => looked(&watch, |snapshot| Reply::html(render::table(snapshot))),
         "/" => Reply::html(String::from(PAGE)),
@@ -77,9 +86,17 @@ async fn answer(exchange: Exchange, shown: Shown, watch: Rc<RefCell<Watch>>) -> 
     exchange.reply(reply).await
 }
 
-fn looked(watch: &RefCell<Watch>, render: impl FnOnce(&snapshot::Snapshot) -> Reply) -> Reply {
-    match watch.borrow_mut().look() {
-        Ok(snapshot) => render(snapshot).not_kept(),
+fn metrics(exchange: &Exchange, watch: &RefCell<Watch>) -> Reply {
+    looked_at(watch, |snapshot| metrics::reply(exchange.head(), snapshot))
+}
+
+fn looked(watch: &RefCell<Watch>, render: impl FnOnce(&Snapshot) -> Reply) -> Reply {
+    looked_at(watch, |snapshot| Ok(render(snapshot)))
+}
+
+fn looked_at(watch: &RefCell<Watch>, render: impl FnOnce(&Snapshot) -> Result<Reply, Status>) -> Reply {
+    match watch.borrow_mut().look().and_then(render) {
+        Ok(reply) => reply.not_kept(),
         Err(status) => Reply::error(503, format_args!("The system cannot be looked at: {}.", status.text())),
     }
 }
@@ -91,7 +108,11 @@ mod tests {
     #[test]
     fn an_unknown_word_to_show_is_refused() {
         assert!(shown("") == Ok(Shown::All) && shown("show=health") == Ok(Shown::Health));
-        assert_eq!(shown("show=x").err().unwrap_or_default(), "the option `show` is `x`; it takes `all` or `health`");
+        assert!(shown("show=metrics") == Ok(Shown::Metrics));
+        assert_eq!(
+            shown("show=x").err().unwrap_or_default(),
+            "the option `show` is `x`; it takes `all`, `health` or `metrics`"
+        );
         assert!(shown("other=1").is_err());
     }
 }

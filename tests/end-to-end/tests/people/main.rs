@@ -65,6 +65,7 @@ mod web_faults;
 mod web_files;
 mod web_kills;
 mod web_limits;
+mod web_metrics;
 mod web_overload;
 mod web_python_requests;
 mod web_services;
