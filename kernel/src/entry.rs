@@ -21,22 +21,21 @@ macro_rules! define_entries {
             #[inline(never)]
             extern "C" fn $name($($argument: u64),*) -> AbiReturn {
                 arch::require_stack!(STACK_RESERVE_BYTES, stack_used_up);
-                let answer = handlers::$name($($argument),*).into();
-                if arch::cpu_pending() != 0 {
-                    // By way of it, so that the usual path saves no register for the answer.
-                    return deferred::service_after_call(Number::$name as u32, answer);
-                }
-                answer
+                leave(Number::$name, handlers::$name($($argument),*).into())
             }
         )*)*
 
         /// The functions by number, for calls from domains. They are the entries, so that each handler has one caller
-        /// and is inlined there.
-        static FUNCTIONS: &[fn([u64; 6]) -> AbiReturn] = &[$($(|arguments| {
-            let mut _rest = arguments.into_iter();
-            $(let $argument = _rest.next().unwrap_or(0);)*
-            $name($($argument),*)
-        },)*)*];
+        /// and is inlined there; but for the one that asks for the caller's stack, which is another in a domain.
+        static FUNCTIONS: &[fn([u64; 6]) -> AbiReturn; abi::FUNCTIONS.len()] = &{
+            let mut functions: [fn([u64; 6]) -> AbiReturn; abi::FUNCTIONS.len()] = [$($(|arguments| {
+                let mut _rest = arguments.into_iter();
+                $(let $argument = _rest.next().unwrap_or(0);)*
+                $name($($argument),*)
+            },)*)*];
+            functions[Number::stack_left as usize] = stack_left_in_domain;
+            functions
+        };
 
         static TABLE: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name,)*)* };
 
@@ -74,6 +73,20 @@ macro_rules! define_entries {
 const MEASURED_FRAME_BYTES: usize = 256;
 
 abi::for_each_function!(define_entries);
+
+/// Ends a call.
+#[inline(always)]
+fn leave(function: Number, answer: AbiReturn) -> AbiReturn {
+    if arch::cpu_pending() != 0 {
+        // By way of it, so that the usual path saves no register for the answer.
+        return deferred::service_after_call(function as u32, answer);
+    }
+    answer
+}
+
+fn stack_left_in_domain(_: [u64; 6]) -> AbiReturn {
+    leave(Number::stack_left, handlers::stack_left_in_domain().into())
+}
 
 /// Address of the table, for thread blocks.
 pub fn table_address() -> usize {

@@ -130,13 +130,10 @@ impl Slot<Thread> {
         }
     }
 
-    /// Bytes left on the stack that its SIP knows, while it is in a call.
-    #[inline(always)]
+    /// Bytes left on its SIP's stack, while it is in a call from a domain.
     pub fn sip_stack_left(&self) -> usize {
-        match self.inside.stack.load(Ordering::Relaxed) {
-            0 => arch::stack_left(),
-            stack => self.inside.pointer.load(Ordering::Relaxed).wrapping_sub(stack).min(STACK_SLOT_BYTES),
-        }
+        let [stack, pointer] = [&self.inside.stack, &self.inside.pointer].map(|word| word.load(Ordering::Relaxed));
+        pointer.wrapping_sub(stack).min(STACK_SLOT_BYTES)
     }
 
     /// Its SIP. Every thread that has been created has one.

@@ -5,7 +5,7 @@ use abi::limits::{STACK_RESERVE_BYTES, STACK_SLOT_BYTES, TEXT_BYTES};
 
 use super::caller;
 use super::channels::peer_principal;
-use crate::{channel, claims, cpu};
+use crate::{arch, channel, claims, cpu};
 
 pub fn stack_bounds() -> Result<u64, Status> {
     let caller = caller()?;
@@ -17,6 +17,11 @@ pub fn stack_bounds() -> Result<u64, Status> {
 
 #[inline(always)]
 pub fn stack_left() -> Result<u64, Status> {
+    // The entry has made sure of the reserve.
+    Ok(arch::stack_left().wrapping_sub(STACK_RESERVE_BYTES) as u64)
+}
+
+pub fn stack_left_in_domain() -> Result<u64, Status> {
     Ok(cpu::current().sip_stack_left().saturating_sub(STACK_RESERVE_BYTES) as u64)
 }
 
