@@ -4,7 +4,6 @@
 //! with it, so its samples carry the process id. Deliberately not here: history, which is the scraper's.
 
 use alloc::collections::BTreeMap;
-use alloc::format;
 use alloc::string::{String, ToString};
 use core::fmt::{Display, Write};
 
