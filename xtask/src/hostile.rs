@@ -23,8 +23,21 @@ const USUAL_MEMORY_MIB: u32 = 512;
 /// Memory sizes for attempts that exhaust memory.
 const MEMORY_MIB: [u32; 2] = [128, 1024];
 
-/// Configurations of hardware domains; those after the first with `--long`.
-const DOMAINS: [&str; 3] = ["sip-phys", "hip-r3", "hip-r3-s"];
+/// Configurations of hardware domains and processors of bare machines; those after the first with `--long`.
+const BARE: [(&str, u32); 12] = [
+    ("sip-phys", PROCESSORS),
+    ("sip-phys", 1),
+    ("sip-phys", 4),
+    ("sip-page", 4),
+    ("hip-r0", 1),
+    ("hip-r0", 4),
+    ("hip-r0-s", 1),
+    ("hip-r0-s", 4),
+    ("hip-r3", 1),
+    ("hip-r3", 4),
+    ("hip-r3-s", 1),
+    ("hip-r3-s", 4),
+];
 
 /// The fuzzer of the runtime, and its seeds in each run.
 const FUZZER: &str = "hostile-fuzzer";
@@ -74,20 +87,20 @@ pub fn check(repository: &Repository, selection: &Selection<'_>, no_qemu: Option
         return Ok(counts + skipped("hostile programs on bare machines", &failure.to_string()));
     }
     let tool = this_tool()?;
-    let bare_in = |Start { memory_mib, parameter }: &Start, domains: &str| {
+    let bare_in = |Start { memory_mib, parameter }: &Start, (domains, processors): (&str, u32)| {
         let mut command = Command::new(&tool);
-        command.args(["run", "--system", SUITE, "--machine", "microvm", "--smp", &PROCESSORS.to_string()]);
+        command.args(["run", "--system", SUITE, "--machine", "microvm", "--smp", &processors.to_string()]);
         command.args(["--mem", &format!("{memory_mib}M"), "--parameter", parameter, "--domains", domains]);
         command
     };
-    let configurations = if selection.long { &DOMAINS[..] } else { &DOMAINS[..1] };
-    for domains in configurations {
+    let configurations = if selection.long { &BARE[..] } else { &BARE[..1] };
+    for &(domains, processors) in configurations {
         for start in &starts {
             let suite = format!("{SUITE} on microvm with {} MiB and --domains {domains}", start.memory_mib);
-            counts += conformance_run(bare_in(start, domains), &suite, selection, PROCESSORS)?;
+            counts += conformance_run(bare_in(start, (domains, processors)), &suite, selection, processors)?;
         }
     }
-    let bare = |start: &Start| bare_in(start, DOMAINS[0]);
+    let bare = |start: &Start| bare_in(start, BARE[0]);
     let suite = format!("{SUITE} on microvm");
     counts += forged_lines(bare(&usual(FORGER)), &suite, selection)?;
     Ok(counts + unread(bare(&usual(FLOODER)), &suite, selection)?)

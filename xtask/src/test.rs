@@ -34,10 +34,23 @@ const CONFORMANCE_PROCESSORS: [u32; 2] = [1, 2];
 /// Kinds and processors of the bare machines; the others, slower and little more revealing, run with `--long`.
 const BARE_CONFORMANCE: [(&str, u32); 2] = [("microvm", 1), ("microvm", 4)];
 const LONG_BARE_CONFORMANCE: [(&str, u32); 2] = [("qemu", 1), ("qemu", 4)];
-/// The same with each process in a hardware domain of its own: kind, processors, configuration.
+/// The same in other configurations of hardware domains: kind, processors, configuration.
 const DOMAINS_CONFORMANCE: [(&str, u32, &str); 1] = [("microvm", 4, "hip-r3-s")];
-const LONG_DOMAINS_CONFORMANCE: [(&str, u32, &str); 3] =
-    [("microvm", 1, "hip-r3-s"), ("qemu", 4, "hip-r3-s"), ("qemu", 2, "hip-r3")];
+const LONG_DOMAINS_CONFORMANCE: [(&str, u32, &str); 11] = [
+    ("microvm", 1, "hip-r3-s"),
+    ("qemu", 4, "hip-r3-s"),
+    ("qemu", 2, "hip-r3"),
+    ("microvm", 1, "hip-r3"),
+    ("microvm", 4, "hip-r3"),
+    ("microvm", 1, "hip-r0-s"),
+    ("microvm", 4, "hip-r0-s"),
+    ("microvm", 1, "hip-r0"),
+    ("microvm", 4, "hip-r0"),
+    ("microvm", 1, "sip-page"),
+    ("microvm", 4, "sip-page"),
+];
+/// Those whose domains hold against any code, which the suite then tries.
+const UNPRIVILEGED: &str = "hip-r3";
 /// The same on the hosted machine: processors, configuration.
 const HOSTED_DOMAINS_CONFORMANCE: [(u32, Configuration); 1] = [(2, Configuration::HipR3S)];
 const LONG_HOSTED_DOMAINS_CONFORMANCE: [(u32, Configuration); 2] =
@@ -225,7 +238,10 @@ fn bare_conformance(selection: &Selection<'_>) -> Outcome<Counts> {
     let long: &[_] = if selection.long { &LONG_DOMAINS_CONFORMANCE } else { &[] };
     for (kind, processors, domains) in DOMAINS_CONFORMANCE.iter().chain(long) {
         let mut command = run(kind, *processors);
-        command.args(["--domains", domains, "--parameter", "domains=true"]);
+        command.args(["--domains", domains]);
+        if domains.starts_with(UNPRIVILEGED) {
+            command.args(["--parameter", "domains=true"]);
+        }
         let suite = format!("conformance on {kind} with --domains {domains}");
         counts += conformance_run(command, &suite, selection, *processors)?;
     }

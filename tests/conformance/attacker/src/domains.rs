@@ -21,6 +21,7 @@ pub(crate) const ACTS: &[(&str, Act)] = &[
     ("domain-survives", |_| survives()),
     ("domain-race", |_| race()),
     ("domain-write-after-send", |bytes| write_after_send(bytes, send_block)),
+    ("domain-streaming-stores", |bytes| stream_and_send(bytes)),
     ("domain-forged-exit", |bytes| write_after_send(bytes, send_by_forged_exit)),
     ("domain-host-call", |number| host_call(number)),
     ("domain-wait-of-host", |_| wait_of_host()),
@@ -456,6 +457,26 @@ fn write_after_send(bytes: u64, send: fn(u64, u64, u64)) -> i32 {
         (2..=255).for_each(fill);
     }
 }
+
+/// Sends a block of this many bytes whose last words are nontemporal stores, which may still be on their way to memory.
+fn stream_and_send(bytes: u64) -> i32 {
+    let client = must("endpoint_take", &[0]);
+    let block = must("heap_allocate", &[bytes, sip::abi::type_tag("byte")]);
+    let address = word(0);
+    for value in 1..=STREAMED {
+        for offset in (0..bytes).step_by(8) {
+            let word = u64::from_ne_bytes([value; 8]);
+            // SAFETY: the block is this program's, of whole words.
+            unsafe {
+                asm!("movnti [{}], {}", in(reg) address + offset, in(reg) word, options(nostack, preserves_flags))
+            };
+        }
+    }
+    send_block(client, block, bytes);
+    0
+}
+/// The last value of its bytes.
+const STREAMED: u8 = 9;
 
 fn send_block(client: u64, block: u64, bytes: u64) {
     send(client, GIVE, (0, 1, 0), &[block, 0, bytes]).expect("a good message");

@@ -83,6 +83,7 @@ pub(crate) fn tests(settings: &Settings) -> Vec<Test> {
         function("domain: a block that its sender still writes to", |_| {
             blocks_that_change("domain-write-after-send", "accessed address")
         }),
+        function("domain: nontemporal stores before a block is sent", streaming_stores),
         function("domain: more processes than domains", too_many),
     ];
     if is_hosted() {
@@ -264,6 +265,24 @@ fn blocks_that_change(act: &'static str, text: &str) -> Outcome {
     }
     Ok(())
 }
+
+/// What was stored before a block left is in it when it is received, even if the stores bypassed the caches.
+fn streaming_stores(_: &Settings) -> Outcome {
+    /// As the attacker has it.
+    const STREAMED: u8 = 9;
+    for round in 0..ROUNDS {
+        for bytes in [64, 2048, 4096, 1 << 16] {
+            let (importer, exporter) = channel()?;
+            let sender = attacker("domain-streaming-stores").number(bytes).client(importer).start()?;
+            let ExpReady::Give { data, .. } = exporter.receive() else { return Err("the block is lost".into()) };
+            let old = data.iter().position(|&byte| byte != STREAMED);
+            check!(old.is_none(), "in round {round} byte {old:?} of {bytes} was not there yet");
+            check!(end_of(&sender)?.is_success(), "the sender of {bytes} bytes");
+        }
+    }
+    Ok(())
+}
+const ROUNDS: usize = 20;
 
 /// The machine has 1,024 domains: one process more is refused, and all others live on.
 fn too_many(_: &Settings) -> Outcome {
