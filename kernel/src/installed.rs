@@ -288,11 +288,7 @@ fn verified(bytes: &[u8]) -> Result<Candidate, String> {
 ///
 /// # Errors
 /// The first violation.
-pub fn verify<'a>(
-    delivery: &Delivery<'a>,
-    trust: &Trust,
-    isolation: Isolation,
-) -> Result<Verified<'a>, PackageError> {
+pub fn verify<'a>(delivery: &Delivery<'a>, trust: &Trust, isolation: Isolation) -> Result<Verified<'a>, PackageError> {
     let package = &delivery.package;
     let (Some(name), Some(_)) = (package.manifest.code.template(), delivery.compiled) else {
         return verify_in_steps(package, trust, isolation, &preempt::pause);

@@ -17,8 +17,8 @@ use package::Delivery;
 use package_check::{Faults, Isolation, PackageError};
 
 use crate::contract::{self, Contract, RegisterError};
-use crate::lock::AtomicRef;
 use crate::installed;
+use crate::lock::AtomicRef;
 use crate::machine::machine;
 use crate::preempt;
 
@@ -137,7 +137,8 @@ impl Program {
         }
         let delivery = Delivery::parse(self.package).map_err(|error| format!("program {name}: {error}"))?;
         machine().boot_mark(&format!("{name} begun"));
-        let verified = installed::verify(&delivery, trust, isolation).map_err(|error| format!("program {name}: {error}"))?;
+        let verified =
+            installed::verify(&delivery, trust, isolation).map_err(|error| format!("program {name}: {error}"))?;
         if verified.identity != self.identity {
             return Err(format!(
                 "program {name}: its package is another than the head of the system image names; build the system again"

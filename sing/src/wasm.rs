@@ -100,8 +100,10 @@ pub fn delivered(repository: &Repository, system: &[u8], package: Vec<u8>) -> Ou
     let mut packages = system.packages.iter().filter_map(|bytes| Package::parse(bytes).ok());
     let host = packages.find(|host| host.manifest.name == template && host.manifest.code.is_template());
     let host = host.ok_or_else(|| {
-        Failure::new(format!("`{name}` is a WebAssembly program of the template `{template}`, which the system does not have"))
-            .remedy(format!("install it first: `cargo sing package {template}`, `cargo sing install {template}.package`"))
+        Failure::new(format!(
+            "`{name}` is a WebAssembly program of the template `{template}`, which the system does not have"
+        ))
+        .remedy(format!("install it first: `cargo sing package {template}`, `cargo sing install {template}.package`"))
     })?;
     let folder = repository.output(IMAGES);
     let files = [("module", parsed.image_bytes), ("template", host.image_bytes)].map(|(what, bytes)| {

@@ -14,9 +14,7 @@ use image_check::ImageError;
 use manifest_model::trust::is_certified_publishers;
 use manifest_model::{Code, Digest, Manifest, Policy, PublicKey, Rights, SystemManifest, Trust};
 use package::{Certificate, Delivery, May, PACKAGE_MAGIC, Package, SYSTEM_MAGIC, TrustError};
-use package_check::{
-    Isolation, PackageError, identity_of, identity_of_delivery, image_digest, sha256, verify_in,
-};
+use package_check::{Isolation, PackageError, identity_of, identity_of_delivery, image_digest, sha256, verify_in};
 
 /// An Ed25519 secret key.
 pub struct SecretKey(SigningKey);

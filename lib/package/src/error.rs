@@ -79,7 +79,10 @@ impl fmt::Display for FormatError {
                 crate::BILL_BYTES_MAX
             ),
             FormatError::CompiledWithoutModule => {
-                write!(f, "a compiled image comes with a package that has no WebAssembly module; install the package alone")
+                write!(
+                    f,
+                    "a compiled image comes with a package that has no WebAssembly module; install the package alone"
+                )
             }
             FormatError::Chain(error) => error.fmt(f),
         }

@@ -70,7 +70,9 @@ pub(crate) fn ready(present: &Installed, package: &[u8], kept: Option<&[u8]>) ->
     let template = || {
         let index = present.programs.iter().position(|program| program.manifest.name == name);
         let image = index.ok_or(Status::NotFound).and_then(diagnostics::template_image);
-        image.map_err(|status| Failed::NotCompiled(format!("the template `{name}`: {}; install it first", status.text())))
+        image.map_err(|status| {
+            Failed::NotCompiled(format!("the template `{name}`: {}; install it first", status.text()))
+        })
     };
     if let Some((digest, image)) = kept.and_then(taken_apart) {
         let image = ExVec::from_slice(image).map_err(exhausted)?;

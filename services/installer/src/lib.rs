@@ -494,7 +494,9 @@ fn program_of(package: &[u8]) -> Result<Program, Line> {
 /// What the kernel's check of a package has verified.
 fn verified_of(program: Option<&Program>) -> &'static str {
     match program.and_then(|program| program.manifest.code.template()) {
-        Some(_) => "the kernel has verified signature, trust and module, which is compiled and proven when it is installed",
+        Some(_) => {
+            "the kernel has verified signature, trust and module, which is compiled and proven when it is installed"
+        }
         None => "the kernel has verified signature, trust, image and instructions",
     }
 }

@@ -219,7 +219,8 @@ impl<'a> Check<'a> {
             let name = &manifest.name;
             match self.installed.manifest(template).filter(|template| template.code.is_template()) {
                 None => {
-                    let what = format!("`{name}` is a WebAssembly program of the template `{template}`, which is not there");
+                    let what =
+                        format!("`{name}` is a WebAssembly program of the template `{template}`, which is not there");
                     self.refuse(Code::NoTemplate, name, what, "install the template first");
                 }
                 Some(host) => {
@@ -239,7 +240,12 @@ impl<'a> Check<'a> {
             .collect();
         for name in templates {
             let what = format!("`{name}` is a template of WebAssembly programs, and cannot run by itself");
-            self.refuse(Code::TemplateRuns, &name, what, "list it as installed, and start a program that is made of it");
+            self.refuse(
+                Code::TemplateRuns,
+                &name,
+                what,
+                "list it as installed, and start a program that is made of it",
+            );
         }
     }
 

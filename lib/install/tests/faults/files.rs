@@ -295,16 +295,16 @@ fn images(deed: Deed) -> Vec<Case> {
     cases
 }
 
-/// WebAssembly programs, in a system that has the template `host` or not.
+/// WebAssembly programs, in a system that has the template `player` or not.
 fn modules(deed: Deed) -> Vec<Case> {
-    let program = Manifest { code: ProgramCode::Wasm { digest: [0; 32], template: "host".into() }, ..deed.good() };
-    let host = Manifest { name: "host".into(), code: ProgramCode::Template { digest: [0; 32] }, ..deed.good() };
+    let program = Manifest { code: ProgramCode::Wasm { digest: [0; 32], template: "player".into() }, ..deed.good() };
+    let host = Manifest { name: "player".into(), code: ProgramCode::Template { digest: [0; 32] }, ..deed.good() };
     let other = Manifest { contracts: Vec::new(), endpoints: Vec::new(), ..host.clone() };
     let with = |name, code, host: Option<&Manifest>, package: Vec<u8>| {
         let mut system = installed();
         if let Some(host) = host {
             system.programs.push(install::Program { manifest: host.clone(), key: key().public() });
-            system.system.installed.push("host".into());
+            system.system.installed.push("player".into());
         }
         Case { name, code, package, system, at_boot: false }
     };
