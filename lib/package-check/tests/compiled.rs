@@ -12,6 +12,9 @@ const MODULE: &[u8] = b"\0asm\x01\0\0\0";
 /// Where the good image ends.
 const END: u64 = 0x3000;
 
+/// What is done to a good one, with its name.
+type Spoilt<'a, T> = (&'a str, &'a dyn Fn(&mut T));
+
 fn template() -> Manifest {
     Manifest { name: "host".into(), code: Code::Template { digest: [0; 32] }, ..manifest() }
 }
@@ -59,7 +62,7 @@ fn a_template_with_code_added_is_accepted() {
 
 #[test]
 fn what_differs_from_the_template_is_refused() {
-    let spoilt: [(&str, &dyn Fn(&mut Elf)); 8] = [
+    let spoilt: [Spoilt<Elf>; 8] = [
         ("nothing is added", &|elf| elf.segments.truncate(5)),
         ("only data is added", &|elf| elf.segments.truncate(6)),
         ("a byte of the template's code", &|elf| elf.segments[1].bytes[1] = 2),
@@ -95,7 +98,7 @@ fn another_manifest_than_the_templates_is_refused() {
     let host = pack(template(), &Elf::good().write());
     let image = composed().write();
     let more = Parameter::plain("more", ParameterKind::Text);
-    let fits: [(&str, &dyn Fn(&mut Manifest)); 3] = [
+    let fits: [Spoilt<Manifest>; 3] = [
         ("contracts", &|manifest| manifest.contracts.push(contract("Other"))),
         ("endpoints", &|manifest| manifest.endpoints[0].name = "other".into()),
         ("parameters", &|manifest| manifest.parameters.insert(0, more.clone())),

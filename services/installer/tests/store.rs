@@ -210,6 +210,7 @@ fn a_compiled_image_comes_and_goes_with_its_package() {
     let shared = Shared::new(Disk::default(), usize::MAX);
     let mut store = Store::open(shared.clone()).expect("a store");
     install(&mut store, "plain", OLD).expect("it can be kept");
+    let mut store = Store::open(shared.clone()).expect("a store with an index");
     for version in [OLD, NEW] {
         let module = kept("module", version);
         store.stage(&module, b"package", b"image").expect("it can be staged");
