@@ -142,6 +142,11 @@ fn sentence(text: &[u8]) -> String {
 
 fn ended(child: &Child, program: &str) -> String {
     let end = child.wait().map_or_else(|status| status.text().to_string(), |epitaph| epitaph.to_string());
+    if end.contains("memory allocation of ") {
+        return format!(
+            "`{program}` ended: its memory is too small for the module; make the module's functions smaller"
+        );
+    }
     let end: String = end.chars().filter(|letter| !letter.is_control()).collect();
     format!("`{program}` ended: {}; the module may be too large", end.replace("; ", ", "))
 }

@@ -364,9 +364,15 @@ impl Installer {
                         Line::refused(Finding::new(Code::NotAsKept, subject, what, remedy))
                     }
                     Ok(bytes) => {
-                        match ExVec::from_slice(&bytes).map_err(Into::into).and_then(|block| kernel::check(&block)) {
-                            Ok(_) => Line::proved(Topic::File, format!("`{subject}` as it is kept in {}", self.store)),
-                            Err(error) => refusal(subject, &error.reason),
+                        let image = store.image(&kept);
+                        match compiled::ready(&present, &bytes, image.as_deref()) {
+                            Err(failed) => failed.line(subject),
+                            Ok(ready) => match kernel::check(&ready.block) {
+                                Ok(_) => {
+                                    Line::proved(Topic::File, format!("`{subject}` as it is kept in {}", self.store))
+                                }
+                                Err(error) => refusal(subject, &error.reason),
+                            },
                         }
                     }
                 });

@@ -212,25 +212,34 @@ fn sqlite() -> Vec<u8> {
     std::fs::read(repository().join("ports/sqlite/sqlite.wasm")).expect("a module")
 }
 
-/// Compiler or verifier with too little memory, and one that is killed: one sentence each, and nothing is left.
+/// Compiler or verifier with too little memory: one sentence, and nothing is left.
 #[test]
-fn a_compiler_that_ends_in_the_middle_leaves_nothing() {
+fn a_compiler_without_memory_leaves_nothing() {
     let system = std::fs::read(built_system("wasm")).expect("a system image");
-    let module = packed(&system, "database", "wasi", &sqlite());
+    let module = packed(&system, "guest", "wasi", &hello());
     for program in ["compiler", "verifier"] {
-        let starve = |manifest: &mut Manifest, _: &mut Vec<u8>| manifest.quota.memory_kib = 3072;
+        let starve = |manifest: &mut Manifest, _: &mut Vec<u8>| manifest.quota.memory_kib = 256;
         let starved = reseal(&system, program, &Doctor::Resealed(&starve));
-        let trial = Trial::with(&starved, &[("database", module.clone())]);
-        let run = trial.run("install database.package; ps; ls");
+        let trial = Trial::with(&starved, &[("guest", module.clone())]);
+        let run = trial.run("install guest.package");
         run.orderly();
-        let refused: Vec<&str> = run.text().lines().filter(|line| line.starts_with("refused ")).collect();
+        let text = run.text();
+        let refused: Vec<&str> = text.lines().filter(|line| line.starts_with("refused ")).collect();
         assert_eq!(refused.len(), 1, "{program}: {run}");
-        assert!(refused[0].contains(&format!("`{program}` ended: ")), "{run}");
+        assert!(refused[0].contains(&format!("`{program}` ended: its memory is too small")), "{run}");
         assert_eq!(trial.kept("installed"), None, "{program}");
         trial.disk.check();
     }
-    let trial = Trial::with(&system, &[("database", module)]);
-    let run = trial.run("install database.package > report & sleep 400ms; kill compiler; wait; cat report; ps");
+}
+
+/// A compiler that is killed.
+#[test]
+#[ignore = "long"]
+fn a_compiler_that_is_killed_leaves_nothing() {
+    let trial = Trial::new(&[("database", sqlite())]);
+    // The moment at which it is there depends on the host.
+    let tries = "kill compiler 2> errors || sleep 20ms; ".repeat(300);
+    let run = trial.run(&format!("install database.package > report & {tries} wait; cat report; ps"));
     run.orderly();
     assert!(run.text().contains("`compiler` ended: "), "{run}");
     assert!(!run.text().contains("database"), "nothing is installed: {run}");
@@ -260,6 +269,7 @@ fn a_kept_image_of_another_program_is_noticed() {
 
 /// Compiles SQLite, of 1.1 MB, as a running system sees it.
 #[test]
+#[ignore = "long"]
 fn sqlite_is_installed_within_a_running_system() {
     let trial = Trial::new(&[("database", sqlite())]);
     let run = trial.run("time install database.package; database a.db 'select 6 * 7'");
