@@ -98,6 +98,8 @@ macro_rules! for_each_function {
                 fn program_changes() -> "count";
                 #[doc = "Writes a SHA-256 to the buffer: of the kernel's own image (`which` is 0), or of the head of the system image (1), which covers all of it. NotFound if the machine has none."]
                 fn measurement(which) -> "32";
+                #[doc = "A new block with the image file of the installed template of WebAssembly programs at this index, to which modules are added. NotFound for any other program. Needs the `install` permission."]
+                fn template_image(index) -> "block; word 0 its address, word 1 its bytes";
             }
             group "Debugging and diagnostics" {
                 #[doc = "The processor's cycle counter."]

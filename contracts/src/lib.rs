@@ -11,6 +11,7 @@ extern crate alloc;
 pub mod address;
 
 sip::contracts!(
+    "compiler.contract",
     "console.contract",
     "console_events.contract",
     "device_bus.contract",
@@ -39,6 +40,7 @@ sip::contracts!(
     "tcp_writer.contract",
     "udp.contract",
     "udp_socket.contract",
+    "verifier.contract",
     "volume_manager.contract",
     "web_application.contract"
 );

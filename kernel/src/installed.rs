@@ -15,8 +15,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, AtomicUsize, Ordering};
 
 use manifest_model::{Apart, Digest, Manifest, PublicKey, Trust};
-use package::{Package, SystemImage};
-use package_check::{Isolation, verify_in_steps};
+use package::{COMPILED_MAGIC, Delivery, Package, SystemImage};
+use package_check::{Isolation, PackageError, Verified, verify_compiled_in_steps, verify_in_steps};
 
 use crate::lock::{AtomicRef, SpinLock};
 use crate::preempt;
@@ -239,9 +239,11 @@ fn programs_of(image: &SystemImage<'static>) -> Result<Vec<Program>, String> {
     let listed = image.manifest.programs();
     let mut programs: Vec<Program> = Vec::new();
     for (package, &identity) in image.packages.iter().zip(&image.identities) {
-        let parsed = Package::parse(package).map_err(|error| format!("a package of the system image: {error}"))?;
+        let parsed = Delivery::parse(package).map_err(|error| format!("a package of the system image: {error}"))?;
+        let is_named = package_check::identity_of_delivery(&parsed) == identity;
+        let parsed = parsed.package;
         let name = parsed.manifest.name.as_str();
-        if package_check::identity(&parsed) != identity {
+        if !is_named {
             return Err(format!(
                 "program {name}: its package is another than the head of the system image names; build the system again"
             ));
@@ -276,11 +278,25 @@ struct Candidate {
 
 fn verified(bytes: &[u8]) -> Result<Candidate, String> {
     let system = system().ok_or("no system is installed")?;
-    let package = Package::parse(bytes).map_err(|error| format!("{error}"))?;
-    let isolation = isolation(&package.manifest);
-    let verified = verify_in_steps(&package, &system.trust, isolation, &preempt::pause);
-    let verified = verified.map_err(|error| format!("{error}"))?;
-    Ok(Candidate { manifest: verified.manifest, identity: verified.identity, key: package.key })
+    let delivery = Delivery::parse(bytes).map_err(|error| format!("{error}"))?;
+    let isolation = isolation(&delivery.package.manifest);
+    let verified = verify(&delivery, &system.trust, isolation).map_err(|error| format!("{error}"))?;
+    Ok(Candidate { manifest: verified.manifest, identity: verified.identity, key: delivery.package.key })
+}
+
+/// Verifies a package. The compiled image that comes with a module is compared with its template, which is installed.
+///
+/// # Errors
+/// The first violation.
+pub fn verify<'a>(delivery: &Delivery<'a>, trust: &Trust, isolation: Isolation) -> Result<Verified<'a>, PackageError> {
+    let package = &delivery.package;
+    let (Some(name), Some(_)) = (package.manifest.code.template(), delivery.compiled) else {
+        return verify_in_steps(package, trust, isolation, &preempt::pause);
+    };
+    match find(name).map(|program| Package::parse(program.package)) {
+        Some(Ok(template)) => verify_compiled_in_steps(delivery, &template, trust, isolation, &preempt::pause),
+        _ => Err(PackageError::NoTemplate { template: name.into() }),
+    }
 }
 
 /// Returns the effect of installing a verified package, and the program that has its name.
@@ -346,6 +362,9 @@ fn room(table: &Table, kept: usize, bytes: usize) -> Result<usize, String> {
 pub fn install(bytes: Vec<u8>) -> Result<Installed, String> {
     // Verifying takes long; no lock is held meanwhile.
     let candidate = verified(&bytes)?;
+    if candidate.manifest.code.template().is_some() && !bytes.starts_with(COMPILED_MAGIC) {
+        return Err(format!("{}", PackageError::NotCompiled));
+    }
     let _guard = CHANGE.lock();
     let (would_do, present) = judge(&candidate)?;
     if would_do == Installed::Same {
@@ -358,8 +377,8 @@ pub fn install(bytes: Vec<u8>) -> Result<Installed, String> {
             // Checked before anything is leaked: that memory stays, installed or not.
             let sum = room(&TABLE, INSTALLED_BYTES.load(Ordering::Relaxed), bytes.len())?;
             let bytes: &'static [u8] = bytes.leak();
-            let package = Package::parse(bytes).map_err(|error| format!("{error}"))?;
-            TABLE.add(Program::new(package, bytes, identity))?;
+            let delivery = Delivery::parse(bytes).map_err(|error| format!("{error}"))?;
+            TABLE.add(Program::new(delivery.package, bytes, identity))?;
             INSTALLED_BYTES.store(sum, Ordering::Relaxed);
         }
     }

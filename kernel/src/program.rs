@@ -13,10 +13,11 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use abi::limits::PAGE_BYTES;
 use hal_api::Segment;
 use manifest_model::{Digest, Manifest, PublicKey, Trust};
-use package::Package;
-use package_check::{Faults, Isolation, verify_in_steps};
+use package::Delivery;
+use package_check::{Faults, Isolation, PackageError};
 
 use crate::contract::{self, Contract, RegisterError};
+use crate::installed;
 use crate::lock::AtomicRef;
 use crate::machine::machine;
 use crate::preempt;
@@ -29,7 +30,7 @@ pub struct Program {
     pub manifest_bytes: &'static [u8],
     /// `name.publisher`.
     pub principal: String,
-    /// The package file.
+    /// The package file, with its compiled image if it came with one.
     pub(crate) package: &'static [u8],
     /// The key that signed the package.
     pub key: PublicKey,
@@ -105,6 +106,12 @@ impl Room {
 }
 
 impl Program {
+    /// Returns the image file of a template of WebAssembly programs; `None` for any other program.
+    pub fn template_image(&self) -> Option<&'static [u8]> {
+        let is_template = self.manifest.code.is_template();
+        is_template.then(|| Delivery::parse(self.package).ok().map(|delivery| delivery.image()))?
+    }
+
     /// Returns the program verified and mapped, doing so on first use. `trust` holds the accepted publishers;
     /// `isolation` is what contains its SIPs, always.
     pub fn load(&'static self, trust: &Trust, isolation: Isolation) -> Result<&'static Loaded, String> {
@@ -123,10 +130,15 @@ impl Program {
 
     fn verify_and_map(&self, trust: &Trust, isolation: Isolation) -> Result<Loaded, String> {
         let name = &self.manifest.name;
-        let package = Package::parse(self.package).map_err(|error| format!("program {name}: {error}"))?;
+        if self.manifest.code.is_template() {
+            return Err(format!(
+                "program {name} is a template of WebAssembly programs, and cannot run by itself; start a program that is made of it"
+            ));
+        }
+        let delivery = Delivery::parse(self.package).map_err(|error| format!("program {name}: {error}"))?;
         machine().boot_mark(&format!("{name} begun"));
-        let verified = verify_in_steps(&package, trust, isolation, &preempt::pause)
-            .map_err(|error| format!("program {name}: {error}"))?;
+        let verified =
+            installed::verify(&delivery, trust, isolation).map_err(|error| format!("program {name}: {error}"))?;
         if verified.identity != self.identity {
             return Err(format!(
                 "program {name}: its package is another than the head of the system image names; build the system again"
@@ -152,7 +164,10 @@ impl Program {
             contracts.push(registered);
         }
         let Some(image) = verified.image else {
-            return Err(format!("program {name} is a script; start it through the shell"));
+            return Err(match self.manifest.code.template() {
+                Some(_) => format!("program {name}: {}", PackageError::NotCompiled),
+                None => format!("program {name} is a script; start it through the shell"),
+            });
         };
         let arena = machine().layout().images;
         let bytes = image.bytes.next_multiple_of(PAGE_BYTES as u64) as usize;

@@ -144,6 +144,11 @@ impl<'a> Materials<'a> {
         }
     }
 
+    /// Returns the bill of a module alone, as it is packed for other machines: of what it was made is not known.
+    pub fn of_module(module: &[u8]) -> String {
+        rendered(&Bill { source: hexadecimal(&sha256(module)), compiler: None, crates: Vec::new() })
+    }
+
     fn crates(&self, stub: &str) -> Outcome<Vec<Material>> {
         let Some(stub) = self.metadata.member(stub) else { return Ok(Vec::new()) };
         let image: BTreeSet<&str> = self.metadata.linked(&stub.id).iter().map(|package| package.id.as_str()).collect();

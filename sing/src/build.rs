@@ -8,7 +8,7 @@ use crate::builder::{self, UnsafeTests};
 use crate::command_line::BuildArguments;
 use crate::failure::Outcome;
 use crate::keys::store::Store;
-use crate::programs::Program;
+use crate::programs::{Body, Program};
 use crate::repository::Repository;
 use crate::systems::{self, Catalogue, Packed, Platform};
 
@@ -57,7 +57,7 @@ pub fn package(repository: &Repository, name: &str, key: Option<&str>) -> Outcom
     package_with(repository, name, key, UnsafeTests::Refused)
 }
 
-/// The package of a program, after it was built; signed with the person's key of that name, or else with the
+/// The package of a program, after it was built; that of a WebAssembly program has its module. Signed with the person's key of that name, or else with the
 /// development key.
 ///
 /// # Errors
@@ -78,6 +78,9 @@ pub fn package_with(
     catalogue.manifest(name)?;
     let program = catalogue.programs.get(name)?;
     let built = builder::build_programs(repository, &catalogue.programs, &[program], unsafe_tests)?;
+    if let Body::Wasm { module, template, .. } = &program.body {
+        return systems::pack_module(&catalogue, program, (module, template), &signer);
+    }
     let packed = built.iter().map(|image| systems::pack(repository, &catalogue, image, &signer));
     packed.map(|packed| packed.map(|packed| packed.bytes)).collect::<Outcome<Vec<_>>>().map(|all| all.concat())
 }

@@ -9,11 +9,12 @@ use std::path::{Path, PathBuf};
 
 use install::{Installed, Line};
 use manifest::{Program as ProgramManifest, SystemFile};
-use manifest_model::{Category, Domain, Manifest, PublicKey, Rights, Root, SystemManifest, Trust};
+use manifest_model::{Category, Code as ProgramCode, Domain, Manifest, PublicKey, Rights, Root, SystemManifest, Trust};
 use package_build::{SecretKey, Signer};
 use package_check::PackageError;
 
 use crate::bare::kernel;
+use crate::bill::Materials;
 use crate::builder::{self, BuiltImage, UnsafeTests};
 use crate::cargo;
 use crate::contracts::ContractUnits;
@@ -148,6 +149,24 @@ pub fn pack(
     }
     write_if_changed(&path, &bytes)?;
     Ok(Packed { name: name.clone(), path, image_bytes: image.len(), bytes })
+}
+
+/// Packs and signs the module of a WebAssembly program, for any machine that has its template. It was compiled here, so that
+/// what no machine takes is told now.
+///
+/// # Errors
+/// The module is refused, or cannot be read.
+pub fn pack_module(
+    catalogue: &Catalogue,
+    program: &Program,
+    (module, template): (&Path, &str),
+    signer: &Signer,
+) -> Outcome<Vec<u8>> {
+    let bytes = std::fs::read(module).map_err(|error| Failure::file("read", module, &error))?;
+    let mut manifest = catalogue.manifest(&program.name)?.clone();
+    manifest.code = ProgramCode::Wasm { digest: [0; 32], template: template.into() };
+    let packed = package_build::build_package(manifest, Materials::of_module(&bytes).as_bytes(), &bytes, signer);
+    packed.map_err(|error| Failure::new(format!("the package of `{}` is refused: {error}", program.name)))
 }
 
 /// Refuses an image that sends messages of which its manifest knows nothing, or is not as its manifest asserts.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use package::Package;
 use package_check::sha256;
 use sing_start::Program as HostProgram;
 
@@ -14,7 +15,7 @@ use crate::cargo;
 use crate::failure::{Failure, Outcome};
 use crate::keys::hexadecimal;
 use crate::programs::{Body, Program};
-use crate::repository::Repository;
+use crate::repository::{Repository, write_if_changed};
 
 /// Folder of the templates.
 const TEMPLATES: &str = "templates";
@@ -49,36 +50,70 @@ pub fn compose(repository: &Repository, selected: &[&Program], made: &mut BTreeM
         let template = made
             .get(template)
             .ok_or_else(|| Failure::new(format!("cargo produced no image of the template `{template}`")))?;
-        let image = image(repository, program, module, template)?;
+        let image = compiled(repository, &program.name, module, template)?;
         made.insert(program.name.clone(), image);
     }
     Ok(())
 }
 
 /// Returns the image of a module, compiled unless there is one of the same module, template and compiler.
-fn image(repository: &Repository, program: &Program, module: &Path, template: &Path) -> Outcome<PathBuf> {
+fn compiled(repository: &Repository, name: &str, module: &Path, template: &Path) -> Outcome<PathBuf> {
     let compiler = compiler(repository)?;
     let mut inputs = Vec::new();
     for input in [module, template, &compiler] {
         inputs.extend(sha256(&std::fs::read(input).map_err(|error| Failure::file("read", input, &error))?));
     }
     let folder = repository.output(IMAGES);
-    let image = folder.join(format!("{}-{}", program.name, &hexadecimal(&sha256(&inputs))[..32]));
+    let image = folder.join(format!("{name}-{}", &hexadecimal(&sha256(&inputs))[..32]));
     if image.is_file() {
         return Ok(image);
     }
     std::fs::create_dir_all(&folder).map_err(|error| Failure::file("make the folder", &folder, &error))?;
-    let unfinished = folder.join(format!("{}.unfinished", program.name));
+    let unfinished = folder.join(format!("{name}.unfinished"));
     let mut command = Command::new(&compiler);
     command.arg("--template").arg(template).arg("--module").arg(module).arg("--out").arg(&unfinished);
     // It shows its progress, and says itself what is wrong.
     let status = command.status().map_err(|error| Failure::file("start", &compiler, &error))?;
     if !status.success() {
-        return Err(Failure::new(format!("the WebAssembly module of `{}` is refused", program.name))
+        return Err(Failure::new(format!("the WebAssembly module of `{name}` is refused"))
             .remedy("build it for a host that has what it imports, such as wasm32-wasip1"));
     }
     std::fs::rename(&unfinished, &image).map_err(|error| Failure::file("write", &image, &error))?;
     Ok(image)
+}
+
+/// Compiles the module of a package for the template that a system image has, and returns the package with its image; any
+/// other package, and what is none, as it is.
+///
+/// # Errors
+/// The system lacks the template, or the compiler does not build or refuses the module.
+pub fn delivered(repository: &Repository, system: &[u8], package: Vec<u8>) -> Outcome<Vec<u8>> {
+    let Ok(parsed) = Package::parse(&package) else { return Ok(package) };
+    let Some(template) = parsed.manifest.code.template() else { return Ok(package) };
+    let name = &parsed.manifest.name;
+    if !manifest_model::is_name(name) {
+        // The check tells.
+        return Ok(package);
+    }
+    let system = package_check::verify_system(system)
+        .map_err(|error| Failure::new(format!("the system image is refused: {error}")))?;
+    let mut packages = system.packages.iter().filter_map(|bytes| Package::parse(bytes).ok());
+    let host = packages.find(|host| host.manifest.name == template && host.manifest.code.is_template());
+    let host = host.ok_or_else(|| {
+        Failure::new(format!(
+            "`{name}` is a WebAssembly program of the template `{template}`, which the system does not have"
+        ))
+        .remedy(format!("install it first: `cargo sing package {template}`, `cargo sing install {template}.package`"))
+    })?;
+    let folder = repository.output(IMAGES);
+    let files = [("module", parsed.image_bytes), ("template", host.image_bytes)].map(|(what, bytes)| {
+        let path = folder.join(format!("{what}-{}", &hexadecimal(&sha256(bytes))[..32]));
+        write_if_changed(&path, bytes).map(|_| path)
+    });
+    let [module, host] = files;
+    let path = compiled(repository, name, &module?, &host?)?;
+    let image = std::fs::read(&path).map_err(|error| Failure::file("read", &path, &error))?;
+    package::compiled(&package, &image).ok_or_else(|| Failure::new(format!("the image of `{name}` is too large")))
 }
 
 /// The compiler, built if it is missing or out of date.

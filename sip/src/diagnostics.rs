@@ -138,6 +138,13 @@ pub fn program_manifest(index: usize) -> Result<ExVec<u8>, Status> {
     bytes(unsafe { raw::program_manifest(index as u64) })
 }
 
+/// Returns the image of the installed template of WebAssembly programs at `index`; [`Status::NotFound`] for any other
+/// program. Needs the `install` permission.
+pub fn template_image(index: usize) -> Result<ExVec<u8>, Status> {
+    // SAFETY: as in `epitaphs`.
+    bytes(unsafe { raw::template_image(index as u64) })
+}
+
 /// Returns how often programs were installed or removed since the machine started. A cache of data about programs reads
 /// this number *before* the programs, and is invalid once the number differs.
 pub fn program_changes() -> u64 {

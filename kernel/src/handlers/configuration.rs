@@ -100,6 +100,13 @@ pub fn program_changes() -> Result<u64, Status> {
     Ok(installed::changes())
 }
 
+pub fn template_image(index: u64) -> Result<u64, Status> {
+    let caller = caller()?;
+    caller.needs(Permission::Install)?;
+    let program = usize::try_from(index).ok().and_then(installed::at).ok_or(Status::NotFound)?;
+    new_block(caller, program.template_image().ok_or(Status::NotFound)?)
+}
+
 pub fn measurement(which: u64) -> Result<u64, Status> {
     let caller = caller()?;
     let digest = match which {

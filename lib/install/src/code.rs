@@ -151,6 +151,13 @@ codes! {
     StackStep = "I057", Image, "a stack that grows by more than a page at once";
     BadAssertion = "I058", Image, "an assertion about the image that cannot hold";
     AssertionFails = "I059", Image, "an assertion about the image does not hold";
+    NotAModule = "I066", Image, "a WebAssembly program without a module";
+    NoTemplate = "I067", Image, "the template of a WebAssembly program is not installed";
+    TemplateManifest = "I068", Image, "a WebAssembly program for another version of its template";
+    NotCompiled = "I069", Image, "a WebAssembly module that could not be compiled";
+    NotTheTemplate = "I070", Image, "a compiled image that is not its template with code added";
+    NotProven = "I071", Image, "compiled code that is not proven safe";
+    TemplateRuns = "I072", System, "a template of WebAssembly programs as an instance";
     AbiVersion = "I060", Abi, "another ABI version";
     OtherReason = "I061", File, "a reason that this program has no code for";
     BillDigest = "I063", Bill, "the bill of materials is not the one that was signed";

@@ -4,6 +4,8 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use manifest_model::Code;
+
 use crate::installed::{Installed, Program};
 use crate::reach::Map;
 
@@ -17,6 +19,14 @@ pub fn explanation(installed: &Installed, program: &Program, map: &Map<'_>) -> V
         ("summary", manifest.summary.clone()),
         ("signed by", if program.is_unsigned() { "nobody".into() } else { format!("the key {:#}", program.key) }),
     ]);
+    let code = match &manifest.code {
+        Code::Script { .. } => "a script".into(),
+        Code::Image { .. } => "an image".into(),
+        Code::Unsafe { .. } => "an image of unsafe code".into(),
+        Code::Template { .. } => "a template, to which WebAssembly modules are added".into(),
+        Code::Wasm { template, .. } => format!("a WebAssembly module of the template `{template}`"),
+    };
+    rows.push(("code", code));
     let instances = installed.system.instances.iter().filter(|instance| instance.program == *name);
     let instances: Vec<&str> = instances.map(|instance| instance.name.as_str()).collect();
     let runs = if installed.system.root == *name {

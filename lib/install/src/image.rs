@@ -32,7 +32,7 @@ pub fn changed(old: &[u8], request: &Request<'_>, key: &SecretKey) -> Result<(Ve
         let finding = Finding::new(Code::NotASystemSigner, &installed.system.name, what, remedy);
         return Err(refused(Vec::from([finding])));
     }
-    let (report, after) = examine(&installed, request);
+    let (report, after) = examine(&installed, Some(&image.packages), request);
     let Some(after) = after else { return Err(report) };
     let given = match request {
         Request::Install { package, .. } | Request::Upgrade { package, .. } => Some(*package),

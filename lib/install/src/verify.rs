@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use image_analysis::{Assessment, Conformance, Fault, assess, conform};
 use image_check::{Data, ImageError};
 use manifest_model::{Code as ProgramCode, Manifest, SystemManifest};
-use package::{Certificate, FormatError, Package, SystemImage, TrustError};
-use package_check::{Isolation, PackageError, Verified, identity, sha256};
+use package::{Certificate, Delivery, FormatError, Package, SystemImage, TrustError};
+use package_check::{Isolation, PackageError, Verified, identity_of_delivery, sha256};
 
 use crate::check::{check, manifest, refused};
 use crate::code::{Code, Topic};
@@ -41,8 +41,14 @@ pub enum Request<'a> {
     },
 }
 
-/// Checks a request, with a full report of the package file. Returns the system after the change, if it is accepted.
-pub fn examine(installed: &Installed, request: &Request<'_>) -> (Report, Option<Installed>) {
+/// Checks a request, with a full report of the package file. `packages` are those of the system, with the
+/// templates of its WebAssembly programs; `None` of a system that is not built yet, whose templates are not compared.
+/// Returns the system after the change, if it is accepted.
+pub fn examine(
+    installed: &Installed,
+    packages: Option<&[&[u8]]>,
+    request: &Request<'_>,
+) -> (Report, Option<Installed>) {
     let package = match request {
         Request::Install { package, .. } | Request::Upgrade { package, .. } => *package,
         Request::Uninstall { name } => {
@@ -50,7 +56,7 @@ pub fn examine(installed: &Installed, request: &Request<'_>) -> (Report, Option<
             return judged(installed, &change, Vec::new());
         }
     };
-    let (program, lines) = match verified(package, &installed.system) {
+    let (program, lines) = match verified(package, packages, &installed.system) {
         Ok(verified) => verified,
         Err(findings) => return (refused(findings), None),
     };
@@ -70,14 +76,20 @@ fn judged(installed: &Installed, change: &Change<'_>, lines: Vec<Line>) -> (Repo
     (report, after)
 }
 
-/// Verifies a package file for a system. Returns the program's data for the system, and a line for each proof.
+/// Verifies a package file for a system of these packages, as for [`examine`]. Returns the program's data for the system, and a line for each
+/// proof.
 ///
 /// # Errors
 /// The first fault, as nothing more can be derived from an invalid file; for an invalid manifest, all its faults.
-pub fn verified(bytes: &[u8], system: &SystemManifest) -> Result<(Program, Vec<Line>), Vec<Finding>> {
-    let package = Package::parse(bytes).map_err(|error| Vec::from([finding_of(&error.into(), "")]))?;
+pub fn verified(
+    bytes: &[u8],
+    packages: Option<&[&[u8]]>,
+    system: &SystemManifest,
+) -> Result<(Program, Vec<Line>), Vec<Finding>> {
+    let delivery = Delivery::parse(bytes).map_err(|error| Vec::from([finding_of(&error.into(), "")]))?;
+    let package = &delivery.package;
     let isolation = Isolation::of(system, &package.manifest);
-    let verified = match package_check::verify_in(&package, &system.trust, isolation) {
+    let verified = match delivered(&delivery, packages, system) {
         Ok(verified) => verified,
         Err(error @ PackageError::ManifestInvalid { .. }) => {
             let mut findings = faults_of(&package.manifest);
@@ -93,12 +105,36 @@ pub fn verified(bytes: &[u8], system: &SystemManifest) -> Result<(Program, Vec<L
         let remedy = "build the program again with `cargo sing build`";
         return Err(Vec::from([Finding::new(Code::BillNotText, &package.manifest.name, what, remedy)]));
     }
-    let mut lines = proofs(&package, bytes.len(), &verified, isolation);
+    let mut lines = proofs(package, bytes.len(), &verified, isolation);
     // Faults of the manifest are told first; those of its assertions and lists, too.
     if verified.image.is_some() && manifest::findings(&package.manifest).is_empty() {
-        lines.extend(analysed(&package.manifest, package.image_bytes)?);
+        lines.extend(analysed(&package.manifest, delivery.image())?);
     }
     Ok((Program { manifest: verified.manifest, key: package.key }, lines))
+}
+
+/// Verifies a package in a system; that of a WebAssembly program with its compiled image and its template.
+fn delivered<'a>(
+    delivery: &Delivery<'a>,
+    packages: Option<&[&[u8]]>,
+    system: &SystemManifest,
+) -> Result<Verified<'a>, PackageError> {
+    let isolation = Isolation::of(system, &delivery.package.manifest);
+    let Some(name) = delivery.package.manifest.code.template() else {
+        return package_check::verify_in(&delivery.package, &system.trust, isolation);
+    };
+    let alone = package_check::verify_in(&delivery.package, &system.trust, isolation)?;
+    if delivery.compiled.is_none() {
+        return Err(PackageError::NotCompiled);
+    }
+    let Some(packages) = packages else { return Ok(alone) };
+    let mut parsed = packages.iter().filter_map(|bytes| Package::parse(bytes).ok());
+    match parsed.find(|package| package.manifest.name == name) {
+        Some(template) => {
+            package_check::verify_compiled_in_steps(delivery, &template, &system.trust, isolation, &|| ())
+        }
+        None => Err(PackageError::NoTemplate { template: name.into() }),
+    }
 }
 
 /// Proves of an image that it sends only messages of its manifest, and what the manifest asserts of it; a line for
@@ -181,9 +217,18 @@ fn proofs(package: &Package<'_>, bytes: usize, verified: &Verified<'_>, isolatio
     }
     let image = match &package.manifest.code {
         ProgramCode::Script { text } => format!("a script of {} lines", text.lines().count()),
-        ProgramCode::Image { digest } | ProgramCode::Unsafe { digest } => {
-            let digest: alloc::string::String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-            let kind = if package.manifest.code.is_unsafe() { "unsafe code, " } else { "" };
+        ProgramCode::Wasm { digest, template } => format!(
+            "a WebAssembly module of {} bytes and BLAKE3 {}..., and the image compiled from it: the template `{template}`, and code of allowed instructions",
+            package.image_bytes.len(),
+            in_short(digest)
+        ),
+        ProgramCode::Image { digest } | ProgramCode::Unsafe { digest } | ProgramCode::Template { digest } => {
+            let digest = in_short(digest);
+            let kind = match &package.manifest.code {
+                ProgramCode::Unsafe { .. } => "unsafe code, ",
+                ProgramCode::Template { .. } => "a template of WebAssembly programs, ",
+                _ => "",
+            };
             format!(
                 "{kind}{} bytes of BLAKE3 {digest}...: position independent, without writable data, of allowed instructions",
                 package.image_bytes.len()
@@ -202,6 +247,11 @@ fn proofs(package: &Package<'_>, bytes: usize, verified: &Verified<'_>, isolatio
     lines
 }
 
+/// The first bytes of a digest.
+fn in_short(digest: &[u8]) -> alloc::string::String {
+    digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn chain_in_words(chain: &[Certificate]) -> alloc::string::String {
     match chain.last() {
         None => "a root of this system".into(),
@@ -215,7 +265,7 @@ fn chain_in_words(chain: &[Certificate]) -> alloc::string::String {
 /// # Errors
 /// A fault of the head, or a package that differs from the signed one.
 pub fn signed_system(bytes: &[u8]) -> Result<(SystemImage<'_>, Installed), Vec<Finding>> {
-    taken_apart(bytes, |package, _| Ok(identity(package)))
+    taken_apart(bytes, |delivery, _, _| Ok(identity_of_delivery(delivery)))
 }
 
 /// Parses a system image and verifies every package of it against the system's own trust.
@@ -223,21 +273,20 @@ pub fn signed_system(bytes: &[u8]) -> Result<(SystemImage<'_>, Installed), Vec<F
 /// # Errors
 /// A fault of the image or of a package.
 pub fn system_of(bytes: &[u8]) -> Result<(SystemImage<'_>, Installed), Vec<Finding>> {
-    taken_apart(bytes, |package, system| {
-        let isolation = Isolation::of(system, &package.manifest);
-        package_check::verify_in(package, &system.trust, isolation).map(|verified| verified.identity)
+    taken_apart(bytes, |delivery, packages, system| {
+        delivered(delivery, Some(packages), system).map(|verified| verified.identity)
     })
 }
 
 /// A way to verify a package's identity.
-type Look = fn(&Package<'_>, &SystemManifest) -> Result<manifest_model::Digest, PackageError>;
+type Look = fn(&Delivery<'_>, &[&[u8]], &SystemManifest) -> Result<manifest_model::Digest, PackageError>;
 
 fn taken_apart(bytes: &[u8], look: Look) -> Result<(SystemImage<'_>, Installed), Vec<Finding>> {
     let image = package_check::verify_system(bytes).map_err(|error| Vec::from([finding_of(&error, "")]))?;
     let mut programs = Vec::new();
     let mut findings = Vec::new();
     for (bytes, identity) in image.packages.iter().zip(&image.identities) {
-        match packed_program(bytes, identity, &image.manifest, look) {
+        match packed_program(bytes, identity, &image, look) {
             Ok(program) => programs.push(program),
             Err(finding) => findings.push(finding),
         }
@@ -249,18 +298,18 @@ fn taken_apart(bytes: &[u8], look: Look) -> Result<(SystemImage<'_>, Installed),
 fn packed_program(
     bytes: &[u8],
     identity: &manifest_model::Digest,
-    system: &SystemManifest,
+    image: &SystemImage<'_>,
     look: Look,
 ) -> Result<Program, Finding> {
-    let package = Package::parse(bytes).map_err(|error| finding_of(&error.into(), ""))?;
-    let name = &package.manifest.name;
+    let delivery = Delivery::parse(bytes).map_err(|error| finding_of(&error.into(), ""))?;
+    let name = &delivery.package.manifest.name;
     let named = |finding: Finding| Finding { what: format!("`{name}`: {}", finding.what), ..finding };
-    let found = look(&package, system).map_err(|error| named(finding_of(&error, name)))?;
+    let found = look(&delivery, &image.packages, &image.manifest).map_err(|error| named(finding_of(&error, name)))?;
     if found != *identity {
         let what = format!("the package of `{name}` is not the one that the system was signed with");
         return Err(Finding::new(Code::OtherIdentity, name, what, "build or install it again"));
     }
-    Ok(Program { key: package.key, manifest: package.manifest })
+    Ok(Program { key: delivery.package.key, manifest: delivery.package.manifest })
 }
 
 /// Converts a package error to a finding: its code, and its message split from the remedy.
@@ -288,6 +337,11 @@ fn code_of(error: &PackageError) -> Code {
         PackageError::AbiVersion { .. } => Code::AbiVersion,
         PackageError::NotApart => Code::UnsafeNotApart,
         PackageError::ScriptWithImage => Code::ScriptWithImage,
+        PackageError::NotAModule => Code::NotAModule,
+        PackageError::NotCompiled => Code::NotCompiled,
+        PackageError::NotTheTemplate { .. } => Code::NotTheTemplate,
+        PackageError::TemplateManifest { .. } => Code::TemplateManifest,
+        PackageError::NoTemplate { .. } => Code::NoTemplate,
         PackageError::UndeclaredContract { .. } => Code::UndeclaredContract,
         PackageError::ContractFingerprint { .. } => Code::ContractFingerprint,
         PackageError::Format(error) => format_code(error),
@@ -303,6 +357,7 @@ fn format_code(error: &FormatError) -> Code {
         FormatError::Truncated { .. } => Code::Truncated,
         FormatError::TrailingBytes { .. } => Code::TrailingBytes,
         FormatError::ManifestUnreadable { .. } => Code::ManifestUnreadable,
+        FormatError::CompiledWithoutModule => Code::NotAModule,
         FormatError::BillTooLarge { .. } => Code::BillTooLarge,
         FormatError::Chain(error) => trust_code(error),
         _ => Code::OtherReason,

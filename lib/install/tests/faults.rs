@@ -66,8 +66,9 @@ impl Deed {
 /// Packs the manifest, valid or not.
 pub fn packed(manifest: &Manifest) -> Vec<u8> {
     let image = match &manifest.code {
-        ProgramCode::Image { .. } | ProgramCode::Unsafe { .. } => image(manifest).write(),
         ProgramCode::Script { .. } => Vec::new(),
+        ProgramCode::Wasm { .. } => MODULE.to_vec(),
+        _ => image(manifest).write(),
     };
     package_build::build_unchecked(manifest.clone(), b"", &image, &Signer::root(key())).expect("it is short")
 }
@@ -200,7 +201,8 @@ fn what_nobody_needs_is_taken_out() {
 }
 
 /// Codes of system images, with which a package cannot be refused.
-const OF_SYSTEMS: [Code; 11] = [
+const OF_SYSTEMS: [Code; 12] = [
+    Code::TemplateRuns,
     Code::NotASystemImage,
     Code::SystemDamaged,
     Code::SystemSignature,
@@ -218,7 +220,7 @@ const OF_SYSTEMS: [Code; 11] = [
 const LEFT_OVER: [Code; 2] = [Code::ManifestInvalid, Code::OtherReason];
 
 /// Codes of the service that installs into a running system, which has its own tests.
-const OF_RUNNING_SYSTEMS: [Code; 3] = [Code::NeedsRestart, Code::KernelRefuses, Code::NotAsKept];
+const OF_RUNNING_SYSTEMS: [Code; 4] = [Code::NeedsRestart, Code::KernelRefuses, Code::NotAsKept, Code::NotProven];
 
 #[test]
 fn every_code_is_in_a_table() {

@@ -212,7 +212,7 @@ fn a_report_proves_each_topic_and_shows_the_reach() {
     let installed = installed();
     let bytes = signed(&command("hello", &[("File", Import)]));
     let request = install::Request::Install { package: &bytes, at_boot: false, allow: &[] };
-    let (report, after) = install::examine(&installed, &request);
+    let (report, after) = install::examine(&installed, Some(&[]), &request);
     assert!(report.is_accepted(), "{report}");
     for topic in install::Topic::ALL {
         assert!(report.lines.iter().any(|line| line.topic == *topic), "{} in {report}", topic.word());

@@ -92,6 +92,22 @@ impl Manifest {
         text
     }
 
+    /// Checks that a WebAssembly program is what its template's code expects: it has the template's contracts and
+    /// endpoints, its parameters begin with the template's, and it has no devices and provides nothing.
+    ///
+    /// # Errors
+    /// The list that differs.
+    pub fn fits_template(&self, template: &Manifest) -> Result<(), &'static str> {
+        let lists = [
+            (self.contracts == template.contracts, "contracts"),
+            (self.endpoints == template.endpoints, "endpoints"),
+            (self.parameters.starts_with(&template.parameters), "parameters"),
+            (self.devices.is_empty() && template.devices.is_empty(), "devices"),
+            (self.provides.is_empty() && template.provides.is_empty(), "provided paths"),
+        ];
+        lists.into_iter().find(|(is_same, _)| !is_same).map_or(Ok(()), |(_, list)| Err(list))
+    }
+
     /// Index and slot of the endpoint with this name.
     pub fn endpoint(&self, name: &str) -> Option<(usize, &EndpointSlot)> {
         self.endpoints.iter().enumerate().find(|(_, slot)| slot.name == name)
@@ -206,15 +222,41 @@ pub enum Code {
         /// BLAKE3 of the image file.
         digest: Digest,
     },
+    /// A WebAssembly module, contained in the package in place of an image. It is compiled where it is installed, and
+    /// contracts and endpoints are those of its template.
+    Wasm {
+        /// BLAKE3 of the module.
+        digest: Digest,
+        /// Name of the template that plays its host, a program too.
+        template: String,
+    },
+    /// A sealed image to which modules are added. Alone it is no program, and never runs.
+    Template {
+        /// BLAKE3 of the image file.
+        digest: Digest,
+    },
 }
 
 impl Code {
-    /// Returns the digest of its image; `None` for a script.
+    /// Returns the digest of its image; `None` for a script, and for a module, which has no image of its own.
     pub fn image_digest(&self) -> Option<&Digest> {
         match self {
-            Code::Image { digest } | Code::Unsafe { digest } => Some(digest),
-            Code::Script { .. } => None,
+            Code::Image { digest } | Code::Unsafe { digest } | Code::Template { digest } => Some(digest),
+            Code::Script { .. } | Code::Wasm { .. } => None,
         }
+    }
+
+    /// Returns the name of the template that plays the host of a WebAssembly module; `None` for other code.
+    pub fn template(&self) -> Option<&str> {
+        match self {
+            Code::Wasm { template, .. } => Some(template),
+            _ => None,
+        }
+    }
+
+    /// Returns whether it is a template of WebAssembly programs.
+    pub fn is_template(&self) -> bool {
+        matches!(self, Code::Template { .. })
     }
 
     /// Returns whether it is machine code that no compiler holds to its types.

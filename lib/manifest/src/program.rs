@@ -214,13 +214,17 @@ impl Reader<'_> {
         let (path, script, entry) = (table.text("crate"), table.text("script"), table.text("entry"));
         // For the builder alone, which decides whether a program may declare it.
         table.flag("unsafe-for-tests");
-        table.flag("wasm-template");
+        let is_template = table.flag("wasm-template").value;
         // The builder compiles the files.
         let has_c = !table.bounded_texts("c").is_empty() | !table.bounded_texts("c-headers").is_empty();
         let is_unsafe = table.flag("unsafe").value | has_c;
         table.close();
         let digest = [0; 32];
-        let image = if is_unsafe { ProgramCode::Unsafe { digest } } else { ProgramCode::Image { digest } };
+        let image = match (is_unsafe, is_template) {
+            (true, _) => ProgramCode::Unsafe { digest },
+            (false, true) => ProgramCode::Template { digest },
+            (false, false) => ProgramCode::Image { digest },
+        };
         let problem = |message: &str, span: &Span, label: &str| {
             let remedy =
                 "write `crate = \".\"` for a Rust program, `wasm = \"x.wasm\"` for a WebAssembly module, or `script = \"...\"` for shell commands".to_string();

@@ -13,8 +13,8 @@ use ed25519_dalek::{Signer as _, SigningKey};
 use image_check::ImageError;
 use manifest_model::trust::is_certified_publishers;
 use manifest_model::{Code, Digest, Manifest, Policy, PublicKey, Rights, SystemManifest, Trust};
-use package::{Certificate, May, PACKAGE_MAGIC, Package, SYSTEM_MAGIC, TrustError};
-use package_check::{Isolation, PackageError, identity, identity_of, image_digest, sha256, verify_in};
+use package::{Certificate, Delivery, May, PACKAGE_MAGIC, Package, SYSTEM_MAGIC, TrustError};
+use package_check::{Isolation, PackageError, identity_of, identity_of_delivery, image_digest, sha256, verify_in};
 
 /// An Ed25519 secret key.
 pub struct SecretKey(SigningKey);
@@ -83,8 +83,8 @@ pub fn issue_certificate(
     Ok(certificate)
 }
 
-/// Builds a package file from a manifest, a bill of materials (may be empty) and an image (empty if the code is a
-/// script), whose hash is put into the manifest. The result has passed all checks of the kernel, in a trust in which
+/// Builds a package file from a manifest, a bill of materials (may be empty) and an image (the module if the code is one,
+/// empty if it is a script), whose hash is put into the manifest. The result has passed all checks of the kernel, in a trust in which
 /// the signer's root may sign for all publishers.
 ///
 /// # Errors
@@ -133,8 +133,11 @@ fn assemble(
     image: &[u8],
     signer: Option<&Signer>,
 ) -> Result<Vec<u8>, PackageError> {
-    if let Code::Image { digest } | Code::Unsafe { digest } = &mut manifest.code {
-        *digest = image_digest(image);
+    match &mut manifest.code {
+        Code::Image { digest } | Code::Unsafe { digest } | Code::Template { digest } | Code::Wasm { digest, .. } => {
+            *digest = image_digest(image);
+        }
+        Code::Script { .. } => {}
     }
     let manifest = manifest.encode();
     let chain = signer.map(|signer| Certificate::encode_chain(&signer.chain)).unwrap_or_default();
@@ -165,7 +168,7 @@ pub fn build_system(manifest: &SystemManifest, packages: &[Vec<u8>], key: &Secre
     }
     let mut identities: Vec<Digest> = Vec::new();
     for package in packages {
-        identities.push(identity(&Package::parse(package)?));
+        identities.push(identity_of_delivery(&Delivery::parse(package)?));
     }
     let manifest = manifest.encode();
     let mut bytes = SYSTEM_MAGIC.to_vec();

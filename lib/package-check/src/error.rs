@@ -44,6 +44,29 @@ pub enum PackageError {
     NotApart,
     /// The code is a script, but there is also an image.
     ScriptWithImage,
+    /// The code is a WebAssembly module, and the package has something else.
+    NotAModule,
+    /// A WebAssembly program without the image that is compiled from its module.
+    NotCompiled,
+    /// The compiled image is not the template with a module added.
+    NotTheTemplate {
+        /// Name of the template.
+        template: String,
+        /// What differs.
+        what: &'static str,
+    },
+    /// No template of this name is installed.
+    NoTemplate {
+        /// Its name.
+        template: String,
+    },
+    /// The manifest is not what the template's code expects.
+    TemplateManifest {
+        /// Name of the template.
+        template: String,
+        /// The list that differs.
+        what: &'static str,
+    },
     /// The image uses a contract that its manifest does not list.
     UndeclaredContract {
         /// [`abi::name_tag`] of the contract.
@@ -99,6 +122,26 @@ impl fmt::Display for PackageError {
             PackageError::ScriptWithImage => {
                 write!(f, "the manifest says that the code is a script, but the package has an image too; {REBUILD}")
             }
+            PackageError::NotAModule => write!(
+                f,
+                "the manifest says that the code is a WebAssembly module, and the package has none in the binary format; build it again with `cargo sing package`"
+            ),
+            PackageError::NotCompiled => write!(
+                f,
+                "it is a WebAssembly module, and nobody has compiled it; install it with `install`, or with `cargo sing install`"
+            ),
+            PackageError::NotTheTemplate { template, what } => write!(
+                f,
+                "the image compiled from its module is not the template `{template}` with code added: {what}; install it again"
+            ),
+            PackageError::NoTemplate { template } => write!(
+                f,
+                "it is a WebAssembly program of the template `{template}`, and no template of this name is installed; install that first"
+            ),
+            PackageError::TemplateManifest { template, what } => write!(
+                f,
+                "its {what} are not those of the template `{template}` of this system; build it again with that version of the template"
+            ),
             PackageError::UndeclaredContract { name_tag } => write!(
                 f,
                 "the image uses a contract (name tag {name_tag:#018x}) that its manifest does not list; add a [[contract]] to manifest.toml"

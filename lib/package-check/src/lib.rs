@@ -11,12 +11,14 @@
 extern crate alloc;
 
 mod authority;
+mod compiled;
 mod digest;
 mod error;
 mod manifest;
 mod verify;
 
 pub use authority::check_signer;
+pub use compiled::{identity_of_delivery, verify_compiled_in_steps};
 pub use digest::{image_digest, sha256, sha256_of};
 pub use error::PackageError;
 pub use image_check::faults::Faults;

@@ -22,6 +22,7 @@ pub(crate) fn sound(manifest: &Manifest) -> Result<(), String> {
         "the program's name is the system's own, or not of the form [a-z][a-z0-9-]*",
     )?;
     unless(is_name(&manifest.publisher), NO_PUBLISHER)?;
+    unless(manifest.code.template().is_none_or(is_name), "its template is not of the form [a-z][a-z0-9-]*")?;
     let lists = [
         manifest.contracts.len(),
         manifest.endpoints.len(),

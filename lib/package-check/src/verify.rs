@@ -13,13 +13,16 @@ use crate::{PackageError, manifest};
 pub struct Verified<'a> {
     /// The manifest; its indices and numbers are valid.
     pub manifest: Manifest,
-    /// The checked image; `None` if the code is a script.
+    /// The checked image; `None` if the code is a script, or a module that comes without its compiled image.
     pub image: Option<Image<'a>>,
     /// Whether it is unsigned: it may be installed, but run in a hardware domain of its own alone.
     pub quarantined: bool,
     /// See [`identity`].
     pub identity: Digest,
 }
+
+/// What every WebAssembly module begins with.
+const MODULE_MAGIC: &[u8] = b"\0asm";
 
 /// What contains a program when it runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +118,16 @@ pub fn verify_in_steps<'a>(
     let image = match &manifest.code {
         Code::Script { .. } if package.image_bytes.is_empty() => None,
         Code::Script { .. } => return Err(PackageError::ScriptWithImage),
-        Code::Image { digest } | Code::Unsafe { digest } => {
+        Code::Wasm { digest, .. } => {
+            if image_digest_in_steps(package.image_bytes, pause) != *digest {
+                return Err(PackageError::ImageHash);
+            }
+            if !package.image_bytes.starts_with(MODULE_MAGIC) {
+                return Err(PackageError::NotAModule);
+            }
+            None
+        }
+        Code::Image { digest } | Code::Unsafe { digest } | Code::Template { digest } => {
             if image_digest_in_steps(package.image_bytes, pause) != *digest {
                 return Err(PackageError::ImageHash);
             }
@@ -163,7 +175,7 @@ fn data_of(code: &Code) -> Data {
     if code.is_unsafe() { Data::Private } else { Data::Refused }
 }
 
-fn contracts_declared(manifest: &Manifest, image: &Image<'_>) -> Result<(), PackageError> {
+pub(crate) fn contracts_declared(manifest: &Manifest, image: &Image<'_>) -> Result<(), PackageError> {
     for record in &image.contracts {
         let declared = manifest.contracts.iter().find(|contract| abi::name_tag(&contract.name) == record.name_tag);
         let declared = declared.ok_or(PackageError::UndeclaredContract { name_tag: record.name_tag })?;

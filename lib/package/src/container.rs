@@ -31,7 +31,7 @@ pub struct Package<'a> {
     pub manifest_bytes: &'a [u8],
     /// The bill of materials: TOML that lists the image's components; may be empty.
     pub bill: &'a [u8],
-    /// The image file; empty if the code is a script.
+    /// The image file, or the module if the code is one; empty if the code is a script.
     pub image_bytes: &'a [u8],
     /// The claimed signer; [`PublicKey::NONE`] if unsigned.
     pub key: PublicKey,
@@ -53,7 +53,7 @@ impl<'a> Package<'a> {
     /// # Errors
     /// The shape is wrong, or manifest or certificates are malformed.
     pub fn parse(bytes: &'a [u8]) -> Result<Package<'a>, FormatError> {
-        let mut input = Input { bytes, offset: 0 };
+        let mut input = Input::new(bytes);
         if input.take(8)? != PACKAGE_MAGIC {
             return Err(FormatError::NotAPackage);
         }
@@ -94,7 +94,7 @@ impl<'a> Package<'a> {
         })
     }
 
-    /// Returns whether its code is machine code: an image, not a script.
+    /// Returns whether its code is machine code: an image, neither a script nor a WebAssembly module.
     pub fn is_native(&self) -> bool {
         self.manifest.code.image_digest().is_some()
     }
@@ -132,7 +132,7 @@ impl<'a> SystemImage<'a> {
     ///
     /// The format is wrong, or the manifest is malformed.
     pub fn parse(bytes: &'a [u8]) -> Result<(SystemImage<'a>, &'a [u8]), FormatError> {
-        let mut input = Input { bytes, offset: 0 };
+        let mut input = Input::new(bytes);
         if input.take(8)? != SYSTEM_MAGIC {
             return Err(FormatError::NotASystemImage);
         }
@@ -162,13 +162,18 @@ impl<'a> SystemImage<'a> {
     }
 }
 
-struct Input<'a> {
+/// Reads a file from its start.
+pub(crate) struct Input<'a> {
     bytes: &'a [u8],
     offset: usize,
 }
 
 impl<'a> Input<'a> {
-    fn take(&mut self, length: usize) -> Result<&'a [u8], FormatError> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Input<'a> {
+        Input { bytes, offset: 0 }
+    }
+
+    pub(crate) fn take(&mut self, length: usize) -> Result<&'a [u8], FormatError> {
         let end = self.offset.checked_add(length).filter(|&end| end <= self.bytes.len());
         let end =
             end.ok_or(FormatError::Truncated { offset: self.offset, wanted: length, length: self.bytes.len() })?;
@@ -183,11 +188,11 @@ impl<'a> Input<'a> {
         Ok(out)
     }
 
-    fn length(&mut self) -> Result<usize, FormatError> {
+    pub(crate) fn length(&mut self) -> Result<usize, FormatError> {
         Ok(u32::from_le_bytes(self.array()?) as usize)
     }
 
-    fn end(&self) -> Result<(), FormatError> {
+    pub(crate) fn end(&self) -> Result<(), FormatError> {
         if self.offset == self.bytes.len() {
             return Ok(());
         }

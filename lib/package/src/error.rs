@@ -38,6 +38,8 @@ pub enum FormatError {
         /// Its size in bytes.
         bytes: u64,
     },
+    /// A compiled image comes with a package that has no module.
+    CompiledWithoutModule,
     /// The certificates are malformed.
     Chain(TrustError),
 }
@@ -76,6 +78,12 @@ impl fmt::Display for FormatError {
                 "the bill of materials has {bytes} bytes, more than the {} allowed; {REBUILD}",
                 crate::BILL_BYTES_MAX
             ),
+            FormatError::CompiledWithoutModule => {
+                write!(
+                    f,
+                    "a compiled image comes with a package that has no WebAssembly module; install the package alone"
+                )
+            }
             FormatError::Chain(error) => error.fmt(f),
         }
     }

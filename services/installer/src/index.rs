@@ -34,6 +34,11 @@ impl Kept {
     pub fn file(&self) -> String {
         format!("{}-{}.package", self.name, self.version)
     }
+
+    /// Name of the file with its compiled image, if it is a WebAssembly program.
+    pub fn image_file(&self) -> String {
+        format!("{}-{}.image", self.name, self.version)
+    }
 }
 
 /// Contents of a store.

@@ -10,6 +10,7 @@
 
 extern crate alloc;
 
+mod compiled;
 mod folder;
 mod guard;
 pub mod index;
@@ -251,10 +252,7 @@ impl Installer {
             report.lines.insert(
                 0,
                 match kernel::check(package) {
-                    Ok(_) => Line::proved(
-                        Topic::Signature,
-                        "the kernel has verified signature, trust, image and instructions",
-                    ),
+                    Ok(_) => Line::proved(Topic::Signature, verified_of(program.as_ref())),
                     Err(error) => refusal(change.name(), &error.reason),
                 },
             );
@@ -266,7 +264,7 @@ impl Installer {
         let more = matches!(request, Request::Upgrade(_, true));
         let (outcome, line) = match (request, &program) {
             (Request::Install(package) | Request::Upgrade(package, _), Some(program)) => {
-                self.install(program, package, more)
+                self.install(present, program, package, more)
             }
             _ => self.uninstall(change.name()),
         };
@@ -285,14 +283,24 @@ impl Installer {
     }
 
     /// Installs an accepted package.
-    fn install(&mut self, program: &Program, package: &ExVec<u8>, more: bool) -> (InstallOutcome, Line) {
+    fn install(
+        &mut self,
+        present: &Installed,
+        program: &Program,
+        package: &ExVec<u8>,
+        more: bool,
+    ) -> (InstallOutcome, Line) {
+        let ready = match compiled::ready(present, package, None) {
+            Ok(ready) => ready,
+            Err(failed) => return (InstallOutcome::Refused, failed.line(&program.manifest.name)),
+        };
         let kept = Kept { name: program.manifest.name.clone(), version: program.manifest.version, more };
         // A store failure does not prevent the install; the report says that it lasts until a restart.
         let staged = self.open_store().map_err(|why| why.explanation(&self.store)).and_then(|mut store| {
-            store.stage(&kept, package)?;
+            store.stage(&kept, package, &ready.kept)?;
             Ok(store)
         });
-        if let Err(error) = kernel::install(package) {
+        if let Err(error) = kernel::install(&ready.block) {
             if let Ok(mut store) = staged {
                 store.discard(&kept);
             }
@@ -356,9 +364,15 @@ impl Installer {
                         Line::refused(Finding::new(Code::NotAsKept, subject, what, remedy))
                     }
                     Ok(bytes) => {
-                        match ExVec::from_slice(&bytes).map_err(Into::into).and_then(|block| kernel::check(&block)) {
-                            Ok(_) => Line::proved(Topic::File, format!("`{subject}` as it is kept in {}", self.store)),
-                            Err(error) => refusal(subject, &error.reason),
+                        let image = store.image(&kept);
+                        match compiled::ready(&present, &bytes, image.as_deref()) {
+                            Err(failed) => failed.line(subject),
+                            Ok(ready) => match kernel::check(&ready.block) {
+                                Ok(_) => {
+                                    Line::proved(Topic::File, format!("`{subject}` as it is kept in {}", self.store))
+                                }
+                                Err(error) => refusal(subject, &error.reason),
+                            },
                         }
                     }
                 });
@@ -423,16 +437,26 @@ impl System for Replayed<'_> {
 
     fn install(&mut self, kept: &Kept) -> Result<(), String> {
         let bytes = self.store.package(kept)?;
-        let block = ExVec::from_slice(&bytes).map_err(|status| status.text().to_string())?;
         let present = self.present()?;
-        let program = program_of(&block).map_err(|line| line.to_string())?;
+        let program = program_of(&bytes).map_err(|line| line.to_string())?;
         let change = match present.program(&kept.name) {
             // Its reach was approved at install, and no other program can write to the store.
             Some(_) => Change::Upgrade { program: &program, more: kept.more },
             None => Change::Install { program: &program, at_boot: false, allow: &[] },
         };
         self.judged(&present, &change)?;
-        kernel::install(&block).map(drop).map_err(|error| error.to_string())
+        let image = program.manifest.code.template().and_then(|_| self.store.image(kept));
+        let ready = compiled::ready(&present, &bytes, image.as_deref());
+        let ready = ready.map_err(|failed| failed.line(&kept.name).to_string())?;
+        kernel::install(&ready.block).map_err(|error| error.to_string())?;
+        if image.as_ref().is_some_and(|image| *image != ready.kept) {
+            report::error(format_args!("the kept image of `{}` was not its own, and is compiled again", kept.name));
+        }
+        if ready.kept != image.unwrap_or_default() {
+            // Without it, the next start compiles again.
+            let _ = self.store.keep_image(kept, &ready.kept);
+        }
+        Ok(())
     }
 }
 
@@ -466,10 +490,20 @@ impl Unusable {
 }
 
 /// Decodes a package without verifying it, which the kernel does later; or the line to report.
-fn program_of(package: &ExVec<u8>) -> Result<Program, Line> {
+fn program_of(package: &[u8]) -> Result<Program, Line> {
     match Package::parse(package) {
         Ok(package) => Ok(Program { manifest: package.manifest, key: package.key }),
         Err(error) => Err(refusal("", &error.to_string())),
+    }
+}
+
+/// What the kernel's check of a package has verified.
+fn verified_of(program: Option<&Program>) -> &'static str {
+    match program.and_then(|program| program.manifest.code.template()) {
+        Some(_) => {
+            "the kernel has verified signature, trust and module, which is compiled and proven when it is installed"
+        }
+        None => "the kernel has verified signature, trust, image and instructions",
     }
 }
 

@@ -1,4 +1,4 @@
-//! The store of installed programs: package files and their index.
+//! The store of installed programs: package files, images compiled from them, and their index.
 //!
 //! A change writes and syncs a new package file, then replaces the index atomically. After a crash at any point the
 //! index is the old or the new one, and every file that it names is complete. Files that the index does not name are
@@ -19,6 +19,8 @@ use crate::index::{Index, Kept};
 const INDEX: &str = "installed";
 /// Extension of package files.
 const PACKAGE: &str = ".package";
+/// Extension of compiled images.
+const IMAGE: &str = ".image";
 
 /// A medium that can also be read.
 pub trait Shelf: Medium {
@@ -79,14 +81,29 @@ where
         }
     }
 
-    /// Writes and syncs a package file without entering it in the index. It never overwrites a file in use: a program
-    /// is only replaced by a newer version.
+    /// Reads the compiled image of an installed program; `None` if there is none that can be read, for which it is made
+    /// again.
+    pub fn image(&mut self, kept: &Kept) -> Option<Vec<u8>> {
+        self.shelf.read(&kept.image_file()).ok().flatten()
+    }
+
+    /// Writes and syncs the compiled image of a program, which replaces one that is there.
+    ///
+    /// # Errors
+    /// The medium's, for a message.
+    pub fn keep_image(&mut self, kept: &Kept, image: &[u8]) -> Result<(), String> {
+        replace(&mut self.shelf, &kept.image_file(), image).map_err(|error| error.to_string())
+    }
+
+    /// Writes and syncs a package file, and the image compiled from its module unless that is empty, without entering it
+    /// in the index. It never overwrites a file in use: a program is only replaced by a newer version.
     ///
     /// # Errors
     /// The medium's, for a message, or the index is full.
-    pub fn stage(&mut self, kept: &Kept, package: &[u8]) -> Result<(), String> {
+    pub fn stage(&mut self, kept: &Kept, package: &[u8], image: &[u8]) -> Result<(), String> {
         self.index.with(kept.clone()).fits()?;
-        replace(&mut self.shelf, &kept.file(), package).map_err(|error| error.to_string())
+        replace(&mut self.shelf, &kept.file(), package).map_err(|error| error.to_string())?;
+        if image.is_empty() { Ok(()) } else { self.keep_image(kept, image) }
     }
 
     /// Removes a package file that was staged and is not in the index.
@@ -94,6 +111,7 @@ where
         if self.index.program(&kept.name).map(Kept::file) != Some(kept.file()) {
             // A leftover file is harmless.
             let _ = self.shelf.remove(&kept.file());
+            let _ = self.shelf.remove(&kept.image_file());
         }
     }
 
@@ -126,9 +144,10 @@ where
 
     /// Removes files that the index does not name. Failure to remove one is harmless.
     fn tidy(&mut self) {
-        let counting: Vec<String> = self.index.kept.iter().map(Kept::file).collect();
+        let files = self.index.kept.iter().flat_map(|kept| [kept.file(), kept.image_file()]);
+        let counting: Vec<String> = files.collect();
         let beside = name_beside("");
-        let is_ours = |name: &str| name.ends_with(PACKAGE) || name.ends_with(&beside);
+        let is_ours = |name: &str| name.ends_with(PACKAGE) || name.ends_with(IMAGE) || name.ends_with(&beside);
         for name in self.shelf.names().unwrap_or_default() {
             if is_ours(&name) && !counting.contains(&name) {
                 let _ = self.shelf.remove(&name);

@@ -170,7 +170,7 @@ fn kept(name: &str, version: Version) -> Kept {
 
 fn install(store: &mut Store<Shared>, name: &str, version: Version) -> Result<(), String> {
     let kept = kept(name, version);
-    store.stage(&kept, content(&kept).as_bytes())?;
+    store.stage(&kept, content(&kept).as_bytes(), b"")?;
     store.commit(kept)
 }
 
@@ -204,11 +204,35 @@ fn files_not_in_the_index_are_removed() {
     assert_eq!(names(&shared), ["installed"]);
 }
 
+/// The image of a WebAssembly program lies beside its package, and goes with it.
+#[test]
+fn a_compiled_image_comes_and_goes_with_its_package() {
+    let shared = Shared::new(Disk::default(), usize::MAX);
+    let mut store = Store::open(shared.clone()).expect("a store");
+    install(&mut store, "plain", OLD).expect("it can be kept");
+    let mut store = Store::open(shared.clone()).expect("a store with an index");
+    for version in [OLD, NEW] {
+        let module = kept("module", version);
+        store.stage(&module, b"package", b"image").expect("it can be staged");
+        store.commit(module.clone()).expect("it can be kept");
+        assert_eq!(store.image(&module).as_deref(), Some(&b"image"[..]));
+    }
+    assert_eq!(names(&shared), ["installed", "module-1.1.0.image", "module-1.1.0.package", "plain-1.0.0.package"]);
+    assert_eq!(store.image(&kept("plain", OLD)), None);
+    store.keep_image(&kept("module", NEW), b"again").expect("it can be written");
+    assert_eq!(store.image(&kept("module", NEW)).as_deref(), Some(&b"again"[..]));
+    let other = kept("other", OLD);
+    store.stage(&other, b"package", b"image").expect("it can be staged");
+    store.discard(&other);
+    store.unlist("module", false).expect("it can be dropped");
+    assert_eq!(names(&shared), ["installed", "plain-1.0.0.package"]);
+}
+
 #[test]
 fn discard_removes_only_a_staged_package() {
     let shared = Shared::new(with_one(), usize::MAX);
     let mut store = Store::open(shared.clone()).expect("a store");
-    store.stage(&kept("greeter", NEW), b"refused").expect("it can be staged");
+    store.stage(&kept("greeter", NEW), b"refused", b"").expect("it can be staged");
     store.discard(&kept("greeter", NEW));
     // A file in the index stays.
     store.discard(&kept("greeter", OLD));

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use elf::ElfBytes;
 use elf::abi::{PF_X, PT_LOAD};
 use elf::endian::LittleEndian;
-use package::Package;
+use package::Delivery;
 use package_check::PackageError;
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
@@ -207,12 +207,13 @@ fn write_images(repository: &Repository, system: &Path, with_lines: &BTreeMap<St
     let image = package_check::verify_system(&bytes).map_err(broken)?;
     let folder = repository.output(&format!("debug/{}", image.manifest.name));
     for bytes in &image.packages {
-        let package = Package::parse(bytes).map_err(|error| broken(error.into()))?;
+        let delivery = Delivery::parse(bytes).map_err(|error| broken(error.into()))?;
+        let image = delivery.image();
         // A script has no functions.
-        let functions = symbols::functions(package.image_bytes).unwrap_or_default();
-        let name = &package.manifest.name;
+        let functions = symbols::functions(image).unwrap_or_default();
+        let name = &delivery.package.manifest.name;
         write_if_changed(&folder.join(name), &symbols::file(&functions))?;
-        write_lines(&folder.join(format!("{name}{LINES}")), package.image_bytes, with_lines.get(name))?;
+        write_lines(&folder.join(format!("{name}{LINES}")), image, with_lines.get(name))?;
     }
     write_if_changed(&folder.join(KERNEL), &symbols::file(&kernel::symbols(repository)?))?;
     Ok(folder)

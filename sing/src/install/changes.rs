@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use install::{Installed, Report, Request, examine};
-use package::Package;
+use package::Delivery;
 use package_build::SecretKey;
 use serde::{Deserialize, Serialize};
 
@@ -233,7 +233,7 @@ impl Changes {
         let mut installed = built;
         for change in self.all() {
             let package = self.package(change)?;
-            let (report, after) = examine(&installed, &change.request(&package));
+            let (report, after) = examine(&installed, None, &change.request(&package));
             installed = after.ok_or_else(|| Failure::from(self.misfit(change, report)))?;
         }
         Ok(installed)
@@ -324,7 +324,8 @@ impl Changes {
 
     /// Stores a package under its digest; returns its program's name and version, and the file name.
     fn keep_package(&self, bytes: &[u8]) -> Outcome<(String, String, String)> {
-        let package = Package::parse(bytes).map_err(|error| Failure::new(format!("invalid package: {error}")))?;
+        let delivery = Delivery::parse(bytes).map_err(|error| Failure::new(format!("invalid package: {error}")))?;
+        let package = delivery.package;
         let file = format!("{}.package", keys::hexadecimal(&package_check::sha256(bytes)));
         let path = self.folder.join(&file);
         install::replace(&mut Folder::at(&self.folder), &file, bytes)

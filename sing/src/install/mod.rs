@@ -15,7 +15,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use install::{Finding, ImageError, Installed, Map, Report, Request};
-use package::SystemImage;
+use package::{Package, SystemImage};
 use serde_json::json;
 
 use crate::build;
@@ -27,6 +27,7 @@ use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_whole};
 use crate::spelling;
 use crate::systems::{self, Platform};
+use crate::wasm;
 
 use changes::Changes;
 pub use folder::Folder;
@@ -52,7 +53,7 @@ pub fn package(repository: &Repository, arguments: &PackageArguments) -> Outcome
 /// # Errors
 /// The change is refused, or a file cannot be read or written.
 pub fn install(repository: &Repository, arguments: &InstallArguments) -> Outcome<u8> {
-    let package = read(&arguments.package)?;
+    let package = delivered(repository, &arguments.change, &arguments.package)?;
     let request = Request::Install { package: &package, at_boot: arguments.at_boot, allow: &arguments.allow };
     change(repository, &arguments.change, &request)
 }
@@ -62,8 +63,19 @@ pub fn install(repository: &Repository, arguments: &InstallArguments) -> Outcome
 /// # Errors
 /// As for [`install`].
 pub fn upgrade(repository: &Repository, arguments: &UpgradeArguments) -> Outcome<u8> {
-    let package = read(&arguments.package)?;
+    let package = delivered(repository, &arguments.change, &arguments.package)?;
     change(repository, &arguments.change, &Request::Upgrade { package: &package, more: arguments.more })
+}
+
+/// Reads a package; one of a WebAssembly program is compiled for the template of the system.
+fn delivered(repository: &Repository, arguments: &ChangeArguments, path: &Path) -> Outcome<Vec<u8>> {
+    let package = read(path)?;
+    let is_module = Package::parse(&package).is_ok_and(|package| package.manifest.code.template().is_some());
+    if !is_module {
+        return Ok(package);
+    }
+    let system = read(&Image::find(repository, &arguments.system)?.path(repository)?)?;
+    wasm::delivered(repository, &system, package)
 }
 
 /// `sing uninstall`.

@@ -5,7 +5,7 @@
 
 use install::{Code, Finding, Line, Report, Request};
 use manifest_model::{Revoked, Trust};
-use package::Package;
+use package::Delivery;
 
 use crate::failure::Outcome;
 use crate::keys::store::Store;
@@ -37,7 +37,7 @@ pub fn against(request: &Request<'_>, revoked: &[Revoked]) -> Option<Report> {
 
 /// Invalid packages are refused elsewhere.
 fn finding(package: &[u8], revoked: &[Revoked]) -> Option<Finding> {
-    let package = Package::parse(package).ok()?;
+    let package = Delivery::parse(package).ok()?.package;
     let counts = |revoked: &&Revoked| match revoked {
         Revoked::Key(key) => package.key == *key || package.chain.iter().any(|one| one.issuer == *key),
         Revoked::Serial(serial) => package.chain.iter().any(|one| one.serial == *serial),

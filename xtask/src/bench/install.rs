@@ -50,7 +50,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
             return Err(Failure::new("the package of the benchmark was refused").details(report.to_string()));
         }
         let start = Instant::now();
-        if install::verified(&package, &system).is_err() {
+        if install::verified(&package, Some(&[]), &system).is_err() {
             return Err(Failure::new("the package of the benchmark was refused alone"));
         }
         alone.push(start.elapsed());

@@ -57,7 +57,8 @@ impl Programs {
     /// Programs intended for people, sorted by name.
     pub fn for_people(&self) -> impl Iterator<Item = &Manifest> {
         let by_the_system = [Category::Driver, Category::Service, Category::WebApplication];
-        let shown = move |manifest: &&Rc<Manifest>| !by_the_system.contains(&manifest.category);
+        let shown =
+            move |manifest: &&Rc<Manifest>| !by_the_system.contains(&manifest.category) && !manifest.code.is_template();
         self.manifests.iter().filter(shown).map(Rc::as_ref)
     }
 
@@ -71,7 +72,7 @@ impl Programs {
 pub fn script_of(manifest: &Manifest) -> Option<&str> {
     match &manifest.code {
         Code::Script { text } => Some(text),
-        Code::Image { .. } | Code::Unsafe { .. } => None,
+        _ => None,
     }
 }
 

@@ -30,6 +30,7 @@ pub fn findings(installed: &Installed, map: &Map<'_>) -> Vec<Finding> {
     check.contracts();
     check.slots();
     check.scripts();
+    check.templates();
     check.findings.extend(dependencies::findings(installed));
     check.findings.extend(policy::findings(installed, map));
     check.findings
@@ -209,6 +210,43 @@ impl<'a> Check<'a> {
             what,
             "install the program that starts it first, or let the endpoint be optional",
         );
+    }
+
+    /// Each WebAssembly program has its template, and no template runs.
+    fn templates(&mut self) {
+        for manifest in self.manifests() {
+            let Some(template) = manifest.code.template() else { continue };
+            let name = &manifest.name;
+            match self.installed.manifest(template).filter(|template| template.code.is_template()) {
+                None => {
+                    let what =
+                        format!("`{name}` is a WebAssembly program of the template `{template}`, which is not there");
+                    self.refuse(Code::NoTemplate, name, what, "install the template first");
+                }
+                Some(host) => {
+                    if let Err(list) = manifest.fits_template(host) {
+                        let what = format!("the {list} of `{name}` are not those of the template `{template}`");
+                        let remedy = "build it again with this version of the template";
+                        self.refuse(Code::TemplateManifest, name, what, remedy);
+                    }
+                }
+            }
+        }
+        let system = &self.installed.system;
+        let started = system.instances.iter().map(|instance| &instance.program).chain([&system.root]);
+        let templates: Vec<String> = started
+            .filter(|name| self.installed.manifest(name).is_some_and(|manifest| manifest.code.is_template()))
+            .cloned()
+            .collect();
+        for name in templates {
+            let what = format!("`{name}` is a template of WebAssembly programs, and cannot run by itself");
+            self.refuse(
+                Code::TemplateRuns,
+                &name,
+                what,
+                "list it as installed, and start a program that is made of it",
+            );
+        }
     }
 
     fn scripts(&mut self) {

@@ -189,7 +189,8 @@ impl World {
         let binds: Vec<(Who, &str)> = binds.map(|bind| (Who::read(&bind.who), bind.path.as_str())).collect();
         for (program, manifest) in installed.programs.iter().map(|program| &program.manifest).enumerate() {
             // A script is run by the shell, in this process or another shell.
-            if matches!(manifest.code, ProgramCode::Script { .. }) {
+            // And a template is a part of other programs.
+            if matches!(manifest.code, ProgramCode::Script { .. } | ProgramCode::Template { .. }) {
                 continue;
             }
             let (name, principal) = (&manifest.name, manifest.principal());

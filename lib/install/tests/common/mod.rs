@@ -245,6 +245,9 @@ pub fn installed() -> Installed {
     Installed { system: system(), programs }
 }
 
+/// A WebAssembly module.
+pub const MODULE: &[u8] = b"\0asm\x01\0\0\0";
+
 /// An image with the contracts of the manifest.
 pub fn image(manifest: &Manifest) -> elf::Elf {
     let mut image = elf::Elf::good();
@@ -262,7 +265,8 @@ pub fn image(manifest: &Manifest) -> elf::Elf {
 
 pub fn signed(manifest: &Manifest) -> Vec<u8> {
     let image = match &manifest.code {
-        Code::Image { .. } | Code::Unsafe { .. } => image(manifest).write(),
+        Code::Image { .. } | Code::Unsafe { .. } | Code::Template { .. } => image(manifest).write(),
+        Code::Wasm { .. } => MODULE.to_vec(),
         Code::Script { .. } => Vec::new(),
     };
     package_build::build_unchecked(manifest.clone(), b"", &image, &Signer::root(key())).expect("a package")

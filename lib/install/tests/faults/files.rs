@@ -291,7 +291,33 @@ fn images(deed: Deed) -> Vec<Case> {
     let both = package_build::build_unchecked(script, b"", b"image", &Signer::root(key())).expect("it is short");
     cases.push(case("a script with an image", Code::ScriptWithImage, both));
     cases.push(allowed(deed));
+    cases.extend(modules(deed));
     cases
+}
+
+/// WebAssembly programs, in a system that has the template `player` or not.
+fn modules(deed: Deed) -> Vec<Case> {
+    let program = Manifest { code: ProgramCode::Wasm { digest: [0; 32], template: "player".into() }, ..deed.good() };
+    let host = Manifest { name: "player".into(), code: ProgramCode::Template { digest: [0; 32] }, ..deed.good() };
+    let other = Manifest { contracts: Vec::new(), endpoints: Vec::new(), ..host.clone() };
+    let with = |name, code, host: Option<&Manifest>, package: Vec<u8>| {
+        let mut system = installed();
+        if let Some(host) = host {
+            system.programs.push(install::Program { manifest: host.clone(), key: key().public() });
+            system.system.installed.push("player".into());
+        }
+        Case { name, code, package, system, at_boot: false }
+    };
+    let module = packed(&program);
+    let delivered = package::compiled(&module, &image(&program).write()).expect("it is short");
+    let text = package_build::build_unchecked(program.clone(), b"", b"(module)", &Signer::root(key()));
+    vec![
+        with("text in place of a module", Code::NotAModule, Some(&host), text.expect("it is short")),
+        with("a module that was not compiled", Code::NotCompiled, Some(&host), module),
+        with("a module without its template", Code::NoTemplate, None, delivered.clone()),
+        with("a module of another template", Code::TemplateManifest, Some(&other), delivered.clone()),
+        with("an image without code of a module", Code::NotTheTemplate, Some(&host), delivered),
+    ]
 }
 
 /// A publisher that the policy refuses.

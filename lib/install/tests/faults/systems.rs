@@ -414,6 +414,14 @@ pub fn broken_systems() -> Vec<(&'static str, Code, Installed)> {
             }),
         ),
         (
+            "a template that starts with the system",
+            Code::TemplateRuns,
+            broken(&|system| {
+                let console = system.programs.iter_mut().find(|program| program.manifest.name == "console");
+                console.expect("it is there").manifest.code = ProgramCode::Template { digest: [0; 32] };
+            }),
+        ),
+        (
             "two packages of one program",
             Code::ProgramTwice,
             broken(&|system| {

@@ -71,7 +71,7 @@ fn manifest(bytes: &[u8]) {
 
 /// Checks a request in the small system, which is valid and must stay so if the request is accepted.
 fn judge(request: &Request<'_>) {
-    let (report, after) = install::examine(system(), request);
+    let (report, after) = install::examine(system(), Some(&[]), request);
     assert_eq!(report.is_accepted(), after.is_some());
     is_lines(&report);
     if let Some(after) = after {

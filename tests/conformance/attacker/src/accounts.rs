@@ -69,6 +69,7 @@ const ROWS: &[(&str, Calls)] = &[
     ("program_uninstall", Plain),
     ("program_changes", Plain),
     ("measurement", Plain),
+    ("template_image", Plain),
     ("cycles", Plain),
     ("debug_write", Never),
     ("trace_note", Plain),

@@ -192,7 +192,7 @@ fn changed(own: &Own) -> u64 {
 fn without_permission() -> i32 {
     let block = make(Kind::Block).expect("a block");
     let child = child().expect("a child");
-    let calls: [(&str, &[u64]); 18] = [
+    let calls: [(&str, &[u64]); 19] = [
         ("list_processes", &[block]),
         ("list_threads", &[block]),
         ("list_channels", &[block]),
@@ -205,6 +205,7 @@ fn without_permission() -> i32 {
         ("process_invoke", &[child, 4]),
         ("program_install", &[block, 8]),
         ("program_check", &[block, 8]),
+        ("template_image", &[0]),
         ("program_uninstall", &[4]),
         ("system_manifest", &[]),
         ("process_give_device", &[child, 0, 4]),
