@@ -160,7 +160,7 @@ fn host_and_system_compile_to_the_same_bytes() {
 
 /// Deeply nested blocks.
 fn nested(depth: usize) -> Vec<u8> {
-    with_body(&[vec![0x02, 0x40].repeat(depth), vec![0x0b; depth]].concat())
+    with_body(&[[0x02, 0x40].repeat(depth), vec![0x0b; depth]].concat())
 }
 
 #[test]
