@@ -60,13 +60,22 @@ pub(crate) struct Ready {
 }
 
 /// Returns a package with its compiled image, from `kept` if that is an image of this package and this template; any other
-/// package as it is.
-pub(crate) fn ready(present: &Installed, package: &[u8], kept: Option<&[u8]>) -> Result<Ready, Failed> {
+/// package as it is. All has to be done `until` a moment; without one, compiling and
+/// proving have their usual limits.
+pub(crate) fn ready(
+    present: &Installed,
+    package: &[u8],
+    kept: Option<&[u8]>,
+    until: Option<Deadline>,
+) -> Result<Ready, Failed> {
     let exhausted = |status: Status| Failed::NotCompiled(format!("{}; try again later", status.text()));
     let parsed = Package::parse(package).map_err(|error| Failed::NotCompiled(error.to_string()))?;
     let Some(name) = parsed.manifest.code.template() else {
         return Ok(Ready { block: ExVec::from_slice(package).map_err(exhausted)?, kept: Vec::new() });
     };
+    if until.is_some_and(Deadline::has_passed) {
+        return Err(Failed::NotCompiled("there is no time left; try again later".into()));
+    }
     let template = || {
         let index = present.programs.iter().position(|program| program.manifest.name == name);
         let image = index.ok_or(Status::NotFound).and_then(diagnostics::template_image);
@@ -76,15 +85,15 @@ pub(crate) fn ready(present: &Installed, package: &[u8], kept: Option<&[u8]>) ->
     };
     if let Some((digest, image)) = kept.and_then(taken_apart) {
         let image = ExVec::from_slice(image).map_err(exhausted)?;
-        if let Ok(proven) = prove(template()?, package, &image)
+        if let Ok(proven) = prove(template()?, package, &image, until)
             && proven[..] == *digest
         {
             return joined(package, &image, &proven);
         }
     }
     let module = ExVec::from_slice(parsed.image_bytes).map_err(exhausted)?;
-    let image = compile(template()?, module)?;
-    let proven = prove(template()?, package, &image)?;
+    let image = compile(template()?, module, until)?;
+    let proven = prove(template()?, package, &image, until)?;
     joined(package, &image, &proven)
 }
 
@@ -99,11 +108,11 @@ fn taken_apart(kept: &[u8]) -> Option<(&[u8], &[u8])> {
     kept.strip_prefix(KEPT_MAGIC)?.split_at_checked(DIGEST_BYTES)
 }
 
-fn compile(template: ExVec<u8>, module: ExVec<u8>) -> Result<ExVec<u8>, Failed> {
+fn compile(template: ExVec<u8>, module: ExVec<u8>, until: Option<Deadline>) -> Result<ExVec<u8>, Failed> {
     let started = compiler::new_channel().map_err(|status| status.text().to_string());
     let started = started.and_then(|(importer, exporter)| Ok((start(COMPILER, exporter)?, importer)));
     let (child, endpoint) = started.map_err(Failed::NotCompiled)?;
-    match endpoint.compile(template, module).receive_by(Deadline::after_ms(LIMIT_MS)) {
+    match endpoint.compile(template, module).receive_by(until.unwrap_or_else(|| Deadline::after_ms(LIMIT_MS))) {
         Ok(ImpReadyAfterCompile::Compiled { image, .. }) => Ok(image),
         Ok(ImpReadyAfterCompile::Refused { reason, .. }) => Err(Failed::NotCompiled(sentence(&reason))),
         Ok(ImpReadyAfterCompile::ChannelClosed(_)) => Err(Failed::NotCompiled(ended(&child, COMPILER))),
@@ -112,13 +121,13 @@ fn compile(template: ExVec<u8>, module: ExVec<u8>) -> Result<ExVec<u8>, Failed> 
 }
 
 /// Has an image proven; returns the digest of template, package and image.
-fn prove(template: ExVec<u8>, package: &[u8], image: &[u8]) -> Result<Vec<u8>, Failed> {
+fn prove(template: ExVec<u8>, package: &[u8], image: &[u8], until: Option<Deadline>) -> Result<Vec<u8>, Failed> {
     let copy = |bytes| ExVec::from_slice(bytes).map_err(|status| Failed::NotProven(status.text().into()));
     let (package, image) = (copy(package)?, copy(image)?);
     let started = verifier::new_channel().map_err(|status| status.text().to_string());
     let started = started.and_then(|(importer, exporter)| Ok((start(VERIFIER, exporter)?, importer)));
     let (child, endpoint) = started.map_err(Failed::NotProven)?;
-    match endpoint.prove(template, package, image).receive_by(Deadline::after_ms(LIMIT_MS)) {
+    match endpoint.prove(template, package, image).receive_by(until.unwrap_or_else(|| Deadline::after_ms(LIMIT_MS))) {
         Ok(ImpReadyAfterProve::Proven { digest, .. }) => Ok(digest.to_vec()),
         Ok(ImpReadyAfterProve::Refused { reason, .. }) => Err(Failed::NotProven(sentence(&reason))),
         Ok(ImpReadyAfterProve::ChannelClosed(_)) => Err(Failed::NotProven(ended(&child, VERIFIER))),

@@ -32,9 +32,9 @@ use install::{Change, Code, Finding, Installed, Line, Map, Program, Report, Topi
 use manifest_model::SystemManifest;
 use package::Package;
 use principal::Pattern;
-use sip::Status;
 use sip::exheap::ExVec;
 use sip::programs as kernel;
+use sip::{Deadline, Status};
 use stdio::report;
 
 use crate::folder::Folder;
@@ -64,8 +64,11 @@ pub fn main(startup: Startup) -> i32 {
         present: Present::default(),
     };
     // Before readiness, so that programs of the store are there once the system has started.
-    installer.load();
+    let is_loaded = installer.load(When::BeforeReady);
     let clients = startup.clients.ready();
+    if !is_loaded {
+        installer.load(When::Ready);
+    }
     let installer = Rc::new(RefCell::new(installer));
     let serving = provider::accept(clients, move |client| serve(installer.clone(), client));
     match sip::executor::block_on(serving) {
@@ -162,24 +165,35 @@ fn report_block(text: &str) -> Result<ExVec<u8>, InstallerError> {
 }
 
 impl Installer {
-    /// Installs the store's programs in the kernel. The installer starts after the volumes are mounted.
-    fn load(&mut self) {
+    /// Installs the store's programs in the kernel; returns whether there was time for all. The installer starts after the
+    /// volumes are mounted.
+    fn load(&mut self, when: When) -> bool {
         if self.store.is_empty() {
-            return;
+            return true;
         }
         let mut store = match self.existing_store() {
             Ok(Some(store)) => store,
             // No store or no such volume; do not create one just to read it.
-            Ok(None) | Err(Unusable::Absent) => return,
+            Ok(None) | Err(Unusable::Absent) => return true,
             Err(Unusable::Because(why)) => {
                 report::error(format_args!("{}: {why}", self.store));
-                return;
+                return true;
             }
         };
         let index = store.index().clone();
-        for why in replay::replay(&index, &mut Replayed { installer: self, store: &mut store }) {
+        let until = match when {
+            When::BeforeReady => Some(Deadline::after_ms(BEFORE_READY_MS)),
+            When::Ready => None,
+        };
+        let mut replayed = Replayed { installer: self, store: &mut store, until, is_late: false };
+        let problems = replay::replay(&index, &mut replayed);
+        if replayed.is_late {
+            return false;
+        }
+        for why in problems {
             report::error(format_args!("{}: {why}", self.store));
         }
+        true
     }
 
     /// The check of `lib/install`, and restrictions of a running system.
@@ -290,7 +304,7 @@ impl Installer {
         package: &ExVec<u8>,
         more: bool,
     ) -> (InstallOutcome, Line) {
-        let ready = match compiled::ready(present, package, None) {
+        let ready = match compiled::ready(present, package, None, None) {
             Ok(ready) => ready,
             Err(failed) => return (InstallOutcome::Refused, failed.line(&program.manifest.name)),
         };
@@ -365,7 +379,7 @@ impl Installer {
                     }
                     Ok(bytes) => {
                         let image = store.image(&kept);
-                        match compiled::ready(&present, &bytes, image.as_deref()) {
+                        match compiled::ready(&present, &bytes, image.as_deref(), None) {
                             Err(failed) => failed.line(subject),
                             Ok(ready) => match kernel::check(&ready.block) {
                                 Ok(_) => {
@@ -399,10 +413,27 @@ impl Installer {
     }
 }
 
+/// When the store is replayed.
+#[derive(Clone, Copy)]
+enum When {
+    /// Nobody waits for longer than [`BEFORE_READY_MS`]: proofs take time, and the system starts without the installer if
+    /// it is not ready in time.
+    BeforeReady,
+    /// There is time for everything.
+    Ready,
+}
+
+/// Maximum time of compiling and proving before the installer is ready. The service manager waits three times as long.
+const BEFORE_READY_MS: u64 = 10_000;
+
 /// The running system, during replay of the store.
 struct Replayed<'a> {
     installer: &'a Installer,
     store: &'a mut Store<Folder>,
+    /// When there is no more time for WebAssembly programs.
+    until: Option<Deadline>,
+    /// Whether there was not enough of it.
+    is_late: bool,
 }
 
 impl Replayed<'_> {
@@ -445,8 +476,11 @@ impl System for Replayed<'_> {
             None => Change::Install { program: &program, at_boot: false, allow: &[] },
         };
         self.judged(&present, &change)?;
-        let image = program.manifest.code.template().and_then(|_| self.store.image(kept));
-        let ready = compiled::ready(&present, &bytes, image.as_deref());
+        let is_module = program.manifest.code.template().is_some();
+        let image = if is_module { self.store.image(kept) } else { None };
+        let ready = compiled::ready(&present, &bytes, image.as_deref(), self.until);
+        // Whatever failed, it is tried again without a limit.
+        self.is_late |= is_module && ready.is_err() && self.until.is_some();
         let ready = ready.map_err(|failed| failed.line(&kept.name).to_string())?;
         kernel::install(&ready.block).map_err(|error| error.to_string())?;
         if image.as_ref().is_some_and(|image| *image != ready.kept) {

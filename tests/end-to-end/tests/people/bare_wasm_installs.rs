@@ -30,9 +30,10 @@ fn a_bare_machine_compiles_what_it_installs() {
     for part in ["kept in /fs/disk0/system", "\nhello from wasm\n", "a WebAssembly module of the template `wasi`"] {
         assert!(text.contains(part), "`{part}` is not in:\n{installed}");
     }
-    let restarted = run("wasm-hello; explain wasm-hello; uninstall wasm-hello; wasm-hello");
+    // It answers when all that is kept was proven, which a slow host may not do before the shell starts.
+    let restarted = run("explain wasm-hello; wasm-hello; uninstall wasm-hello; wasm-hello");
     let text = restarted.text();
-    assert!(text.starts_with("hello from wasm\n") && text.contains("a WebAssembly module"), "{restarted}");
+    assert!(text.contains("a WebAssembly module of the template `wasi`"), "{restarted}");
     assert_eq!(text.matches("hello from wasm").count(), 1, "it was taken out:\n{restarted}");
     disk.check();
 }
