@@ -195,6 +195,47 @@ fn frames_of_many_pages() {
 }
 
 #[test]
+fn an_index_that_is_a_multiple() {
+    proven(
+        "(module (memory 1)
+           (func (param i32) (result i64)
+             (i64.load offset=8
+               (i32.add (i32.const 1000) (i32.shl (i32.and (local.get 0) (i32.const 31)) (i32.const 3)))))
+           (func (param i32 i64)
+             (i64.store
+               (i32.add (i32.const 288) (i32.shl (i32.and (local.get 0) (i32.const 31)) (i32.const 3)))
+               (local.get 1))))",
+    );
+}
+
+#[test]
+fn exceptions() {
+    let mut tags = String::new();
+    for number in 0..30 {
+        let _ = write!(tags, "(tag (param i32 i64 f64 {}))", "i64 ".repeat(number));
+    }
+    proven(&format!(
+        "(module (memory 1) (tag $e) (tag $f (param i32 f64)) {tags}
+           (func $throws (param i32) (result i64 i64 i64 i64)
+             (if (local.get 0) (then (throw $f (local.get 0) (f64.const 1))))
+             (throw $e))
+           (func (export \"f\") (param i32) (result i32)
+             (try $outer (result i32)
+               (do
+                 (loop $again
+                   (try
+                     (do (drop (drop (drop (i64.store (i32.const 8) (call $throws (local.get 0)))))))
+                     (catch $e (br_if $again (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
+                     (catch_all (rethrow 0))))
+                 (try (result i32)
+                   (do (drop (drop (drop (drop (call $throws (i32.const 1)))))) (i32.const 0))
+                   (delegate $outer)))
+               (catch $f (drop) (i32.load))
+               (catch_all (i32.const 1)))))"
+    ));
+}
+
+#[test]
 fn branches() {
     let targets: String = (0..200).map(|index| format!("{} ", index % 5)).collect();
     proven(&format!(

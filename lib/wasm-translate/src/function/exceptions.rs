@@ -134,7 +134,10 @@ impl Translator<'_, '_> {
     }
 
     fn set_hidden(&mut self, global: u32, value: Value) {
-        debug_assert_eq!(self.builder.func.dfg.value_type(value), value_type(self.module.globals[global as usize].kind));
+        debug_assert_eq!(
+            self.builder.func.dfg.value_type(value),
+            value_type(self.module.globals[global as usize].kind)
+        );
         let (_, offset) = self.global(global);
         let flags = self.flags(Region::Globals);
         self.builder.ins().store(flags, value, self.context, offset);

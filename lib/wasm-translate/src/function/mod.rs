@@ -17,8 +17,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use cranelift_codegen::ir::{
-    AbiParam, AliasRegion, AliasRegionData, Block, ExtFuncData, ExternalName, FuncRef, Function, GlobalValue, GlobalValueData,
-    InstBuilder, MemFlagsData, SigRef, Signature as CraneSignature, Type, UserFuncName, Value, types,
+    AbiParam, AliasRegion, AliasRegionData, Block, ExtFuncData, ExternalName, FuncRef, Function, GlobalValue,
+    GlobalValueData, InstBuilder, MemFlagsData, SigRef, Signature as CraneSignature, Type, UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};

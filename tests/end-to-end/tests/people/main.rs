@@ -57,6 +57,7 @@ mod trust;
 mod unreliable_file_systems;
 mod unsafe_code;
 mod wasi_suite;
+mod wasm_ports;
 mod wasm_programs;
 mod web_addresses;
 mod web_curl;
