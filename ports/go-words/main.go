@@ -31,7 +31,7 @@ func main() {
 	}
 	counts, failed := countAll(folders)
 	if err := write(*out, top(counts, *most)); err != nil {
-		fmt.Fprintln(os.Stderr, "go-words:", err)
+		fmt.Fprintln(os.Stderr, err)
 		failed = true
 	}
 	if failed {
@@ -49,7 +49,7 @@ func countAll(folders []string) (map[string]int, bool) {
 		failed = false
 	)
 	report := func(err error) {
-		fmt.Fprintln(os.Stderr, "go-words:", err)
+		fmt.Fprintln(os.Stderr, err)
 		lock.Lock()
 		failed = true
 		lock.Unlock()

@@ -40,7 +40,7 @@ static int traced(lua_State *state) {
 static int report(lua_State *state, int status) {
     if (status != LUA_OK) {
         const char *message = lua_tostring(state, -1);
-        fprintf(stderr, "lua: %s\n", message ? message : "an error without a message");
+        fprintf(stderr, "%s\n", message ? message : "an error without a message");
         lua_pop(state, 1);
     }
     return status;
@@ -179,7 +179,7 @@ static int command(lua_State *state, int count, char **words) {
 int main(int count, char **words) {
     lua_State *state = luaL_newstate();
     if (!state) {
-        fputs("lua: not enough memory\n", stderr);
+        fputs("not enough memory\n", stderr);
         return 1;
     }
     int status = command(state, count, words);

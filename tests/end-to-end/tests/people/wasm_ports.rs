@@ -145,11 +145,11 @@ fn lua_runs_scripts() {
          lua none.lua; echo status $?\n",
     );
     let expected = "6765\tword\tword\nfalse\tthrown\n2\tfalse\tnil\n20000\n2\t42\tfalse\tin a coroutine, again\n\
-        false\thandled: s.lua:22: attempt to index a nil value (local 'none')\nclosed\n\
+        false\thandled: s.lua:21: attempt to index a nil value (local 'none')\nclosed\n\
         false\tstack overflow\ttrue\n333833500\ttrue\tnil\tout/lua.txt: No such file or directory\t44\n\
         true\tnil\ttyped\nstatus 1\n2\nLua 5.4\nfrom input\t0\nstatus 1\nstatus 1\n";
     assert_eq!(run.text(), expected, "{run}");
-    assert!(run.errors.contains("s.lua:41: the end") && run.errors.contains("stack traceback"), "{run}");
+    assert!(run.errors.contains("lua: s.lua:36: the end") && run.errors.contains("stack traceback"), "{run}");
     let contents = disk.contents();
     let squares = fs::read_to_string(contents.path().join("out/squares.txt")).expect("the file is there");
     assert!(squares.starts_with("1\t1\n2\t4\n") && squares.ends_with("1000\t1000000\n"), "{squares}");
@@ -189,12 +189,11 @@ fn javascript_runs_programs() {
          js none.js; echo status $?\n",
     );
     let text = run.text();
-    let expected = "265252859812191058636308480000000n 42 a,b\n9 olléh 2026\n\
+    let expected = "265252859812191058636308480000000 42 a,b\n9 olléh 2026\n\
         {\"taken\":[0,2,4,6,8],\"map\":[[1,\"a\"]],\"date\":\"1970-01-01T00:00:00.000Z\"}\n\
-        true Cannot read properties of null (reading 'field')\n1001 .,..,js.txt\n2 typed\nstatus 1\n";
-    assert!(text.starts_with(&expected.replace("0n 42", "0 42")) || text.starts_with(expected), "{run}");
-    assert!(text.contains("1,2,3") || text.contains("[ 1, 2, 3 ]"), "{run}");
-    assert_eq!(text.matches("status 1\n").count(), 3, "{run}");
+        true cannot read property 'field' of null\n1001 .,..,js.txt\n2 typed\nstatus 1\n\
+        1,2,3\nstatus 1\nstatus 1\n";
+    assert_eq!(text, expected, "{run}");
     assert!(run.errors.contains("RangeError: the end"), "{run}");
     let contents = disk.contents();
     let file = fs::read_to_string(contents.path().join("out/js.txt")).expect("the file is there");
