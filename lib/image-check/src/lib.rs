@@ -25,4 +25,4 @@ pub const CONTRACT_MAGIC: &[u8; 16] = b"SING-CONTRACT-V1";
 pub const CONTRACT_RECORD_BYTES: usize = 16 + 32 + 8;
 
 /// Maximum size of an image file, in bytes.
-pub const IMAGE_BYTES_MAX: usize = 8 << 20;
+pub const IMAGE_BYTES_MAX: usize = 64 << 20;

@@ -270,6 +270,8 @@ impl State {
 
     /// The first number plus `distance` is at most the second.
     fn assume_below(&mut self, low: Value, high: Value, distance: u64) {
+        let is_scaled = low.base == Base::Zero && low.scale > 1 && high.base == Base::MemoryBytes;
+        let low = if is_scaled { self.renamed(low) } else { low };
         let Ok(offset) = u64::try_from(low.offset) else { return };
         let Some(beyond) = offset.checked_add(distance) else { return };
         // The sum must not have wrapped; a constant is the sum of zero and itself.
@@ -298,6 +300,21 @@ impl State {
             }
             _ => {}
         }
+    }
+
+    /// Gives a multiple of a symbol a symbol of its own, wherever it is a number or an index into memory: only of those
+    /// something is known.
+    fn renamed(&mut self, value: Value) -> Value {
+        let max = self.max(Value { offset: 0, ..value });
+        let symbol = self.fresh(max).symbol;
+        let places = self.registers.iter_mut().chain(self.slots.iter_mut().map(|(_, place)| place));
+        for place in places {
+            let is_it = (place.scale, place.symbol) == (value.scale, value.symbol);
+            if is_it && matches!(place.base, Base::Zero | Base::Memory) {
+                *place = Value { scale: 1, symbol, ..*place };
+            }
+        }
+        Value { scale: 1, symbol, ..value }
     }
 
     /// If one number is the signature of a function and the other a constant, that is known of the function.

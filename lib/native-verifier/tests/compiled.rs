@@ -195,6 +195,52 @@ fn frames_of_many_pages() {
 }
 
 #[test]
+fn an_index_that_is_a_multiple() {
+    proven(
+        "(module (memory 1)
+           (func (param i32) (result i64)
+             (i64.load offset=8
+               (i32.add (i32.const 1000) (i32.shl (i32.and (local.get 0) (i32.const 31)) (i32.const 3)))))
+           (func (param i32 i64)
+             (i64.store
+               (i32.add (i32.const 288) (i32.shl (i32.and (local.get 0) (i32.const 31)) (i32.const 3)))
+               (local.get 1))))",
+    );
+}
+
+#[test]
+fn exceptions() {
+    let mut tags = String::new();
+    for number in 0..30 {
+        let _ = write!(tags, "(tag (param i32 i64 f64 {}))", "i64 ".repeat(number));
+    }
+    proven(&format!(
+        "(module (memory 1) (tag $e) (tag $f (param i32 f64)) {tags}
+           (func $throws (param i32) (result i64 i64 i64 i64)
+             (if (local.get 0) (then (throw $f (local.get 0) (f64.const 1))))
+             (throw $e))
+           (func (export \"f\") (param i32) (result i32) (local i64)
+             try $outer (result i32)
+               loop $again
+                 try
+                   (call $throws (local.get 0)) i64.xor i64.xor i64.xor (local.set 1)
+                   (i64.store (i32.const 8) (local.get 1))
+                 catch $e
+                   (br_if $again (local.tee 0 (i32.sub (local.get 0) (i32.const 1))))
+                 catch_all
+                   (rethrow 0)
+                 end
+               end
+               try (result i32)
+                 (call $throws (i32.const 1)) i64.xor i64.xor i64.xor i32.wrap_i64
+               delegate $outer
+             catch $f drop i32.load
+             catch_all (i32.const 1)
+             end))"
+    ));
+}
+
+#[test]
 fn branches() {
     let targets: String = (0..200).map(|index| format!("{} ", index % 5)).collect();
     proven(&format!(
@@ -213,7 +259,7 @@ fn branches() {
                 (i32.store (local.get 0) (i32.load (local.get 1)))
                 (local.set 0 (select (local.get 1) (local.get 2) (local.get 0)))
                 (local.set 1 (i32.add (local.get 1) (i32.const 1)))
-                (br_if $c (i32.lt_s (local.get 1) (i32.const 77)))) 
+                (br_if $c (i32.lt_s (local.get 1) (i32.const 77))))
                 (br_if $b (i32.load (local.get 0))))
               (br_if $a (local.get 2)) (i32.div_s (local.get 0) (local.get 1)))))"
     ));

@@ -29,6 +29,15 @@ fn compared(a: &mut CodeAssembler) -> Result<(), IcedError> {
     a.cmp(rax, qword_ptr(rdi + SIZE))
 }
 
+/// The check of an access of 8 bytes at `rdx`, eight times a number that is below 32.
+fn compared_multiple(a: &mut CodeAssembler) -> Result<(), IcedError> {
+    a.and(esi, 31)?;
+    a.lea(rdx, qword_ptr(rsi * 8))?;
+    a.lea(r8, qword_ptr(rsi * 8 + 16))?;
+    a.lea(rax, qword_ptr(rdx + 8))?;
+    a.cmp(rax, qword_ptr(rdi + SIZE))
+}
+
 fn trapping(a: &mut CodeAssembler, rest: Write) -> Result<(), IcedError> {
     let mut trap = a.create_label();
     a.ja(trap)?;
@@ -47,6 +56,15 @@ fn the_forms_that_the_bad_ones_are_made_of_are_accepted() {
             trapping(a, |a| {
                 a.mov(rcx, qword_ptr(rdi))?;
                 a.mov(eax, dword_ptr(rcx + rsi))
+            })
+        },
+        |a| {
+            compared_multiple(a)?;
+            trapping(a, |a| {
+                a.mov(rcx, qword_ptr(rdi))?;
+                a.mov(rax, qword_ptr(rcx + rdx))?;
+                // It is the same number, less than what was checked.
+                a.mov(rax, qword_ptr(rcx + r8 - 16))
             })
         },
         |a| {
@@ -261,6 +279,77 @@ fn accesses() {
                 address(a, ARRAY)?;
                 a.mov(esi, esi)?;
                 a.mov(rax, qword_ptr(rax + rsi * 8))?;
+                a.ret()
+            },
+        ],
+    );
+}
+
+#[test]
+fn multiples() {
+    refused(
+        Rule::Access,
+        &[
+            // Beyond what was checked.
+            |a| {
+                compared_multiple(a)?;
+                trapping(a, |a| {
+                    a.mov(rcx, qword_ptr(rdi))?;
+                    a.mov(rax, qword_ptr(rcx + rdx + 1))
+                })
+            },
+            // The same multiple, and more.
+            |a| {
+                compared_multiple(a)?;
+                trapping(a, |a| {
+                    a.mov(rcx, qword_ptr(rdi))?;
+                    a.mov(rax, qword_ptr(rcx + r8))
+                })
+            },
+            // The number of which it is a multiple changed in between.
+            |a| {
+                compared_multiple(a)?;
+                trapping(a, |a| {
+                    a.mov(rcx, qword_ptr(rdi))?;
+                    a.inc(rsi)?;
+                    a.lea(rdx, qword_ptr(rsi * 8))?;
+                    a.mov(rax, qword_ptr(rcx + rdx))
+                })
+            },
+            // The multiple may wrap.
+            |a| {
+                a.lea(rdx, qword_ptr(rsi * 8))?;
+                a.lea(rax, qword_ptr(rdx + 8))?;
+                a.cmp(rax, qword_ptr(rdi + SIZE))?;
+                trapping(a, |a| {
+                    a.mov(rcx, qword_ptr(rdi))?;
+                    a.mov(rax, qword_ptr(rcx + rdx))
+                })
+            },
+            // Another multiple was checked.
+            |a| {
+                a.and(esi, 31)?;
+                a.lea(rdx, qword_ptr(rsi * 8))?;
+                a.lea(rax, qword_ptr(rsi * 4 + 8))?;
+                a.cmp(rax, qword_ptr(rdi + SIZE))?;
+                trapping(a, |a| {
+                    a.mov(rcx, qword_ptr(rdi))?;
+                    a.mov(rax, qword_ptr(rcx + rdx))
+                })
+            },
+            // The multiple was checked on one of two ways alone.
+            |a| {
+                let mut unchecked = a.create_label();
+                a.and(esi, 31)?;
+                a.lea(rdx, qword_ptr(rsi * 8))?;
+                a.lea(rax, qword_ptr(rdx + 8))?;
+                a.test(esi, esi)?;
+                a.je(unchecked)?;
+                a.cmp(rax, qword_ptr(rdi + SIZE))?;
+                trapping(a, |a| a.nop())?;
+                a.set_label(&mut unchecked)?;
+                a.mov(rcx, qword_ptr(rdi))?;
+                a.mov(rax, qword_ptr(rcx + rdx))?;
                 a.ret()
             },
         ],

@@ -76,8 +76,9 @@ pub fn translate(bytes: &[u8], imports: &Imports, progress: &mut dyn FnMut(usize
         assembler.add_function(compiled);
         progress(index + 1, all);
     }
+    let pending = (!module.tags.is_empty()).then(|| module.place_of_global(module.pending));
     for (number, signature) in module.signatures.iter().enumerate() {
-        assembler.add_entry(thunks::entry(&backend, signature)?);
+        assembler.add_entry(thunks::entry(&backend, signature, pending)?);
         progress(module.functions.len() + number + 1, all);
     }
     let signatures = module.functions.iter().map(|function| function.signature).collect();

@@ -4,6 +4,7 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::ops::Range;
 
 use wasm_record::layout::{MAX_ARGUMENTS, MAX_GLOBALS, MAX_TABLES};
 use wasm_record::{
@@ -19,7 +20,19 @@ use wasmparser::{
 use crate::{Error, constants, limits, unsupported};
 
 /// WebAssembly 2.0, with the proposals that are supported beside it.
-const FEATURES: WasmFeatures = WasmFeatures::WASM2.union(WasmFeatures::TAIL_CALL).union(WasmFeatures::EXTENDED_CONST);
+const FEATURES: WasmFeatures = WasmFeatures::WASM2
+    .union(WasmFeatures::TAIL_CALL)
+    .union(WasmFeatures::EXTENDED_CONST)
+    .union(WasmFeatures::EXCEPTIONS)
+    .union(WasmFeatures::LEGACY_EXCEPTIONS);
+
+/// A kind of exception.
+pub struct Tag {
+    /// Its signature, of which only the parameters count.
+    signature: u32,
+    /// The globals that hold the values of one that is thrown.
+    pub globals: Range<u32>,
+}
 
 /// The body of a function, or the import that it is.
 pub enum Body<'a> {
@@ -38,12 +51,17 @@ pub struct Module<'a> {
     pub functions: Vec<Function<'a>>,
     pub memory: Option<Limits>,
     pub tables: Vec<Table>,
+    /// Those of the module, and behind them those for exceptions, if it has tags.
     pub globals: Vec<Global>,
+    pub tags: Vec<Tag>,
+    /// The global that has the number of the tag of the exception that is pending, from 1; zero if none is.
+    pub pending: u32,
     exports: Vec<Export<'a>>,
     elements: Vec<Element>,
     data: Vec<Data<'a>>,
     start: Option<u32>,
-    imported: u32,
+    /// Number of functions that are imports; they come first.
+    pub imported: u32,
 }
 
 impl<'a> Module<'a> {
@@ -57,6 +75,8 @@ impl<'a> Module<'a> {
                 memory: None,
                 tables: Vec::new(),
                 globals: Vec::new(),
+                tags: Vec::new(),
+                pending: 0,
                 exports: Vec::new(),
                 elements: Vec::new(),
                 data: Vec::new(),
@@ -84,6 +104,7 @@ impl<'a> Module<'a> {
                 reader.section(payload)?;
             }
         }
+        reader.hide_globals()?;
         Ok(reader.finish())
     }
 
@@ -103,6 +124,16 @@ impl<'a> Module<'a> {
             attachment: &[],
             parts: Vec::new(),
         }
+    }
+
+    /// Where a global lies in the context.
+    pub fn place_of_global(&self, index: u32) -> u32 {
+        wasm_record::layout::global(self.tables.len() as u32, index)
+    }
+
+    /// The globals that hold the values of exceptions of any tag.
+    pub fn exception_values(&self) -> Range<u32> {
+        self.pending + 1..self.globals.len() as u32
     }
 
     /// The signature of a function.
@@ -165,6 +196,13 @@ impl<'a> Reading<'a, '_> {
                     let global = global?;
                     let value = constants::evaluate(&global.init_expr, &self.module.globals)?;
                     self.global(Global { kind: value_type(global.ty.content_type)?, value })?;
+                }
+                Ok(())
+            }
+            Payload::TagSection(section) => {
+                for tag in section {
+                    let signature = self.module.types[tag?.func_type_idx as usize];
+                    self.module.tags.push(Tag { signature, globals: 0..0 });
                 }
                 Ok(())
             }
@@ -319,6 +357,8 @@ impl<'a> Reading<'a, '_> {
                 ExternalKind::Table => ExportKind::Table,
                 ExternalKind::Memory => ExportKind::Memory,
                 ExternalKind::Global => ExportKind::Global,
+                // A host has no use for a kind of exception.
+                ExternalKind::Tag => continue,
                 other => return Err(unsupported(other)),
             };
             self.module.exports.push(Export { name: export.name, kind, index: export.index });
@@ -347,6 +387,24 @@ impl<'a> Reading<'a, '_> {
     fn active(&self, target: u32, offset: &wasmparser::ConstExpr<'a>) -> Result<Mode, Error> {
         let offset = constants::evaluate(offset, &self.module.globals)? as u32;
         Ok(Mode::Active { target, offset: u64::from(offset) })
+    }
+
+    /// Adds the globals in which exceptions pass.
+    fn hide_globals(&mut self) -> Result<(), Error> {
+        if self.module.tags.is_empty() {
+            return Ok(());
+        }
+        self.module.pending = self.module.globals.len() as u32;
+        self.global(Global { kind: ValueType::I32, value: 0 })?;
+        for tag in 0..self.module.tags.len() {
+            let first = self.module.globals.len() as u32;
+            let signature = self.module.tags[tag].signature as usize;
+            for kind in self.module.signatures[signature].parameters.clone() {
+                self.global(Global { kind, value: 0 })?;
+            }
+            self.module.tags[tag].globals = first..self.module.globals.len() as u32;
+        }
+        Ok(())
     }
 
     fn names(&mut self, section: NameSectionReader<'a>) {

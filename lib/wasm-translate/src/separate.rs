@@ -114,6 +114,7 @@ fn kind(code: TrapCode) -> Option<TrapKind> {
         traps::UNDEFINED_ELEMENT => TrapKind::UndefinedElement,
         traps::NULL_CALL => TrapKind::NullCall,
         traps::SIGNATURE => TrapKind::Signature,
+        traps::UNCAUGHT => TrapKind::Uncaught,
         _ => return None,
     })
 }

@@ -21,7 +21,9 @@ fn slot(index: usize) -> i32 {
 
 /// Compiles the entry of a signature, `fn(context, function)` for the template: calls the function with arguments from
 /// the context, and leaves results there. A signature with too many of either cannot be called from outside.
-pub fn entry(backend: &Backend, wanted: &Signature) -> Result<Separated, Error> {
+///
+/// `pending` is where the context says that an exception is pending: one that reaches the template is a trap.
+pub fn entry(backend: &Backend, wanted: &Signature, pending: Option<u32>) -> Result<Separated, Error> {
     let mut outer = CraneSignature::new(CallConv::SystemV);
     outer.params.extend([AbiParam::new(types::I64), AbiParam::new(types::I64)]);
     build(backend, outer, |builder, parameters| {
@@ -37,6 +39,10 @@ pub fn entry(backend: &Backend, wanted: &Signature) -> Result<Separated, Error> 
         let inner = builder.import_signature(signature(wanted));
         let call = builder.ins().call_indirect(inner, callee, &arguments);
         let results = builder.inst_results(call).to_vec();
+        if let Some(pending) = pending {
+            let tag = builder.ins().load(types::I32, MemFlagsData::trusted(), context, pending as i32);
+            builder.ins().trapnz(tag, traps::UNCAUGHT);
+        }
         for (index, result) in results.into_iter().enumerate() {
             builder.ins().store(MemFlagsData::trusted(), result, context, slot(index));
         }

@@ -69,6 +69,8 @@ pub enum TrapKind {
     Conversion = 7,
     /// A table access out of bounds.
     TableBounds = 8,
+    /// An exception that nothing caught.
+    Uncaught = 9,
 }
 
 impl TrapKind {
@@ -84,6 +86,7 @@ impl TrapKind {
             TrapKind::DivisionByZero => "integer divide by zero",
             TrapKind::Conversion => "invalid conversion to integer",
             TrapKind::TableBounds => "out of bounds table access",
+            TrapKind::Uncaught => "uncaught exception",
         }
     }
 }

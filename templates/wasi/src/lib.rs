@@ -75,7 +75,7 @@ pub fn main(startup: Startup, module: Module) -> i32 {
         descriptors,
         streams: Streams::new(startup.input.map(Input::new), Output::new(startup.output)),
         arguments,
-        environment: startup.env,
+        environment: environment(startup.env, &startup.working_folder, startup.no_working_folder),
         random: None,
         started_ns: sip::time::monotonic(),
     };
@@ -122,6 +122,16 @@ fn given_folders(asked: &[String], working_folder: &str, is_without: bool) -> Re
     Ok(given)
 }
 
+/// The variables that the program is given, and `PWD`: the runtime of Go has relative paths from there.
+fn environment(asked: Vec<String>, working_folder: &str, is_without: bool) -> Vec<String> {
+    let mut variables = asked;
+    let has_one = variables.iter().any(|variable| variable.starts_with("PWD="));
+    if !is_without && !working_folder.is_empty() && !has_one {
+        variables.push(alloc::format!("PWD={working_folder}"));
+    }
+    variables
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -141,5 +151,16 @@ mod tests {
         assert_eq!(given(&["x::/"], "/fs")[2..], [pair("/fs/x", "/")]);
         assert!(given_folders(&[String::from("::/")], "", false).is_err());
         assert_eq!(given_folders(&[], "/fs", true), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn programs_find_the_working_folder_in_their_environment() {
+        let variables = |asked: &[&str], folder: &str, is_without: bool| {
+            environment(asked.iter().map(|text| String::from(*text)).collect(), folder, is_without)
+        };
+        assert_eq!(variables(&["A=b"], "/fs/disk0", false), ["A=b", "PWD=/fs/disk0"]);
+        assert_eq!(variables(&["PWD=/"], "/fs/disk0", false), ["PWD=/"]);
+        assert!(variables(&[], "/fs/disk0", true).is_empty());
+        assert!(variables(&[], "", false).is_empty());
     }
 }

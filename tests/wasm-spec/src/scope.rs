@@ -10,7 +10,7 @@ pub fn left_out(name: &str) -> Option<&'static str> {
 }
 
 /// Kinds of traps, in the words of epitaphs.
-const TRAPS: [&str; 9] = [
+const TRAPS: [&str; 10] = [
     "unreachable",
     "out of bounds memory access",
     "out of bounds table access",
@@ -20,6 +20,7 @@ const TRAPS: [&str; 9] = [
     "integer overflow",
     "integer divide by zero",
     "invalid conversion to integer",
+    "uncaught exception",
 ];
 
 /// The kind of a trap that the suite expects in its own words, which may say more or less.

@@ -14,11 +14,15 @@ pub struct Source {
 /// Proposals beside WebAssembly 2.0, which are supported; vectors are part of it.
 const PROPOSALS: [Proposal; 3] = [Proposal::Simd, Proposal::TailCall, Proposal::ExtendedConst];
 
-/// All files of WebAssembly 2.0 and of the proposals that are supported.
+/// Exceptions in the form that the suite does not have.
+const EXCEPTIONS: &str = include_str!("../own/exceptions.wast");
+
+/// All files of WebAssembly 2.0 and of the proposals that are supported, and one of our own.
 pub fn sources() -> Vec<Source> {
     let core = spec(SpecVersion::V2).map(|file| source("core", &file));
     let proposals = PROPOSALS.iter().flat_map(|one| proposal(one).map(|file| source((*one).into(), &file)));
-    let mut all: Vec<Source> = core.chain(proposals).collect();
+    let own = Source { name: "own/exceptions".into(), text: EXCEPTIONS.into() };
+    let mut all: Vec<Source> = core.chain(proposals).chain([own]).collect();
     all.sort_by(|one, other| one.name.cmp(&other.name));
     all
 }

@@ -6,6 +6,7 @@ use cranelift_codegen::ir::{Block, BlockArg, BlockCall, InstBuilder, JumpTableDa
 use wasm_record::ValueType;
 use wasmparser::{BlockType, BrTable, Operator};
 
+use super::exceptions::{Caught, Landing};
 use super::{Translator, traps, value_type};
 use crate::{Error, limits, module};
 
@@ -23,6 +24,24 @@ pub struct Frame {
     exit_is_reached: bool,
 }
 
+impl Frame {
+    /// The block to which exceptions go that are thrown here; `None` unless it is the body of a `try`.
+    pub fn landing(&mut self) -> Option<&mut Landing> {
+        match &mut self.kind {
+            Kind::Try(landing) => Some(landing),
+            _ => None,
+        }
+    }
+
+    /// The exception that a handler has caught.
+    pub fn caught(&self) -> Option<&Caught> {
+        match &self.kind {
+            Kind::Catch(caught) => Some(caught),
+            _ => None,
+        }
+    }
+}
+
 enum Kind {
     Block,
     Loop {
@@ -34,6 +53,10 @@ enum Kind {
         parameters: Vec<Value>,
     },
     Else,
+    /// The body of a `try`.
+    Try(Landing),
+    /// A handler.
+    Catch(Caught),
 }
 
 fn arguments(values: &[Value]) -> Vec<BlockArg> {
@@ -44,7 +67,9 @@ impl Translator<'_, '_> {
     /// Performs an operator of control; returns whether it is one.
     pub fn control(&mut self, operator: &Operator<'_>) -> Result<bool, Error> {
         match operator {
-            Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } if !self.reachable => {
+            Operator::Block { .. } | Operator::Loop { .. } | Operator::If { .. } | Operator::Try { .. }
+                if !self.reachable =>
+            {
                 self.dead_frames += 1;
             }
             Operator::Block { blockty } => self.open(*blockty, |_, _| Kind::Block)?,
@@ -53,7 +78,12 @@ impl Translator<'_, '_> {
             Operator::Else if self.dead_frames == 0 => self.other_branch(),
             Operator::Else => {}
             Operator::End if self.dead_frames == 0 => self.close(),
-            Operator::End => self.dead_frames -= 1,
+            Operator::Delegate { relative_depth } if self.dead_frames == 0 => self.delegate(*relative_depth),
+            Operator::End | Operator::Delegate { .. } => self.dead_frames -= 1,
+            Operator::Try { blockty } => self.open(*blockty, |_, _| Kind::Try(Landing::default()))?,
+            Operator::Catch { tag_index } if self.dead_frames == 0 => self.catch(Some(*tag_index))?,
+            Operator::CatchAll if self.dead_frames == 0 => self.catch(None)?,
+            Operator::Catch { .. } | Operator::CatchAll => {}
             _ if !self.reachable => return Ok(false),
             Operator::Br { relative_depth } => {
                 self.branch(*relative_depth)?;
@@ -143,7 +173,7 @@ impl Translator<'_, '_> {
     }
 
     /// Goes on in a block that has all of its predecessors.
-    fn enter(&mut self, block: Block) {
+    pub fn enter(&mut self, block: Block) {
         self.builder.switch_to_block(block);
         self.builder.seal_block(block);
     }
@@ -170,12 +200,55 @@ impl Translator<'_, '_> {
         self.builder.ins().jump(exit, &arguments(&values));
     }
 
+    /// Begins a handler of the innermost `try`: of exceptions with a tag, or of all.
+    fn catch(&mut self, tag: Option<u32>) -> Result<(), Error> {
+        self.leave_to_exit();
+        self.reachable = false;
+        let Some(frame) = self.frames.last_mut() else { return Ok(()) };
+        self.stack.truncate(frame.height);
+        let former = core::mem::replace(&mut frame.kind, Kind::Else);
+        let next = match former {
+            Kind::Try(landing) => landing.block,
+            Kind::Catch(caught) => caught.next,
+            _ => None,
+        };
+        let caught = self.handle(next, tag)?;
+        if let Some(frame) = self.frames.last_mut() {
+            frame.kind = Kind::Catch(caught);
+        }
+        Ok(())
+    }
+
+    /// Closes a `try` whose exceptions go to another one, as if they were thrown there.
+    fn delegate(&mut self, depth: u32) {
+        let end = self.frames.len().saturating_sub(1);
+        let landing = self.frames.last_mut().and_then(Frame::landing).and_then(|landing| landing.block.take());
+        self.leave_to_exit();
+        self.pass_on(landing, end.saturating_sub(depth as usize));
+        self.reachable = false;
+        self.close();
+    }
+
+    /// Goes on to where exceptions of the outermost `end` frames are handled, from a block that may be there.
+    fn pass_on(&mut self, block: Option<Block>, end: usize) {
+        if let Some(block) = block {
+            self.enter(block);
+            self.raise(end);
+        }
+    }
+
     fn close(&mut self) {
         if let Some(Frame { kind: Kind::If { .. }, .. }) = self.frames.last() {
             // Without a second branch, parameters are results.
             self.other_branch();
         }
         self.leave_to_exit();
+        let unhandled = match self.frames.last_mut().map(|frame| &mut frame.kind) {
+            Some(Kind::Try(landing)) => landing.block.take(),
+            Some(Kind::Catch(caught)) => caught.next.take(),
+            _ => None,
+        };
+        self.pass_on(unhandled, self.frames.len() - 1);
         let Some(frame) = self.frames.pop() else { return };
         if let Kind::Loop { header } = frame.kind {
             self.loops -= 1;

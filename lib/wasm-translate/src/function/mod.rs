@@ -1,10 +1,11 @@
 //! Compiles a function: its operators become instructions of Cranelift's, one after the other.
 //!
 //! Key type: [`Translator`]. Numbers are values of their own types, a vector is `i8x16`, a reference is `i32`. Modules
-//! beneath: [`control`] (blocks and branches), [`numeric`], [`memory`], [`tables`] (tables, calls, references),
+//! beneath: [`control`] (blocks and branches), [`exceptions`], [`numeric`], [`memory`], [`tables`] (tables, calls, references),
 //! [`vectors`]. Deliberately not here: validation, which `wasmparser` has done for the whole body before.
 
 mod control;
+mod exceptions;
 mod memory;
 mod numeric;
 mod tables;
@@ -16,8 +17,8 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use cranelift_codegen::ir::{
-    AbiParam, AliasRegion, AliasRegionData, ExtFuncData, ExternalName, FuncRef, Function, GlobalValue, GlobalValueData,
-    InstBuilder, MemFlagsData, SigRef, Signature as CraneSignature, Type, UserFuncName, Value, types,
+    AbiParam, AliasRegion, AliasRegionData, Block, ExtFuncData, ExternalName, FuncRef, Function, GlobalValue,
+    GlobalValueData, InstBuilder, MemFlagsData, SigRef, Signature as CraneSignature, Type, UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
@@ -63,6 +64,7 @@ pub fn compile(backend: &Backend, module: &Module<'_>, index: u32, body: Body<'_
     while !operators.eof() {
         translator.operator(&operators.read()?)?;
     }
+    translator.close_unwind();
     translator.builder.seal_all_blocks();
     translator.builder.finalize(backend.isa.frontend_config());
     let incoming = |block| function.dfg.num_block_params(block).pow(2);
@@ -118,6 +120,8 @@ struct Translator<'a, 'b> {
     signatures: BTreeMap<u32, SigRef>,
     symbols: BTreeMap<u32, GlobalValue>,
     builtin: Option<FuncRef>,
+    /// Where the function returns while an exception is pending, if it does.
+    unwind: Option<Block>,
 }
 
 impl<'a, 'b> Translator<'a, 'b> {
@@ -150,6 +154,7 @@ impl<'a, 'b> Translator<'a, 'b> {
             signatures: BTreeMap::new(),
             symbols: BTreeMap::new(),
             builtin: None,
+            unwind: None,
         }
     }
 
@@ -202,6 +207,7 @@ impl<'a, 'b> Translator<'a, 'b> {
         let done = self.numeric(operator)
             || self.memory(operator)
             || self.tables(operator)?
+            || self.exception(operator)?
             || self.variable(operator)
             || self.vector(operator);
         if done { Ok(()) } else { Err(unsupported(operator)) }
@@ -252,7 +258,7 @@ impl<'a, 'b> Translator<'a, 'b> {
     /// Type of a global, and its place in the context.
     fn global(&self, index: u32) -> (Type, i32) {
         let kind = value_type(self.module.globals[index as usize].kind);
-        (kind, wasm_record::layout::global(self.module.tables.len() as u32, index) as i32)
+        (kind, self.module.place_of_global(index) as i32)
     }
 
     /// Counts values that are passed.

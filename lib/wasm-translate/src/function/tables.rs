@@ -123,6 +123,10 @@ impl Translator<'_, '_> {
         let arguments = self.arguments(self.module.signature_of(index))?;
         let call = self.builder.ins().call(function, &arguments);
         self.stack.extend_from_slice(self.builder.inst_results(call));
+        // What the host implements throws nothing.
+        if index >= self.module.imported {
+            self.check_exception();
+        }
         Ok(())
     }
 
@@ -138,6 +142,7 @@ impl Translator<'_, '_> {
         let (callee, signature, arguments) = self.callee(type_index, table)?;
         let call = self.builder.ins().call_indirect(signature, callee, &arguments);
         self.stack.extend_from_slice(self.builder.inst_results(call));
+        self.check_exception();
         Ok(())
     }
 

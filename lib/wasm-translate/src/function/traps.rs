@@ -12,3 +12,5 @@ pub const NULL_CALL: TrapCode = TrapCode::unwrap_user(3);
 pub const SIGNATURE: TrapCode = TrapCode::unwrap_user(4);
 /// An indirect call of an entry out of bounds.
 pub const UNDEFINED_ELEMENT: TrapCode = TrapCode::unwrap_user(5);
+/// An exception that nothing caught.
+pub const UNCAUGHT: TrapCode = TrapCode::unwrap_user(6);

@@ -59,6 +59,7 @@ mod unreliable_file_systems;
 mod unsafe_code;
 mod wasi_suite;
 mod wasm_installs;
+mod wasm_ports;
 mod wasm_programs;
 mod web_addresses;
 mod web_curl;

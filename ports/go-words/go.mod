@@ -1,0 +1,3 @@
+module go-words
+
+go 1.22

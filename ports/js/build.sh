@@ -1,0 +1,32 @@
+#!/bin/sh
+# Builds js.wasm from the sources of QuickJS-ng in the crate rquickjs-sys, which comes from crates.io.
+# The module has QuickJS-ng (MIT) and wasi-libc (MIT, Apache-2.0 with LLVM exception, BSD) in it.
+# Needs cargo, and of Debian: clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32.
+set -eu
+
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+# The sources: version and checksum of the archive are those of the registry.
+version=0.14.0
+mkdir "$work/src"
+: >"$work/src/lib.rs"
+cat >"$work/Cargo.toml" <<END
+[package]
+name = "sources"
+version = "0.0.0"
+edition = "2024"
+[dependencies]
+rquickjs-sys = "=$version"
+END
+cd "$work"
+cargo vendor --quiet vendor >/dev/null
+cd "$work/vendor/rquickjs-sys/quickjs"
+echo "10fc49c7a1fbe83a423055dd4e5c6e6cc3cc750acd39c7acdcfd085c10850db9  -" >"$work/sum"
+cat ./*.c ./*.h gen/*.c | sha256sum --check --quiet "$work/sum"
+
+clang-14 --target=wasm32-wasi -O2 -s -o "$here/js.wasm" -I. -D_GNU_SOURCE -DNDEBUG \
+    -D_WASI_EMULATED_PROCESS_CLOCKS -D_WASI_EMULATED_SIGNAL -Wl,-z,stack-size=262144 \
+    quickjs.c libregexp.c libunicode.c dtoa.c quickjs-libc.c qjs.c gen/repl.c gen/standalone.c \
+    -lwasi-emulated-process-clocks -lwasi-emulated-signal
