@@ -57,7 +57,11 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
         }
         let ran_ns = sip::time::monotonic().saturating_sub(begun);
         let was_wanted = registry.is_wanted(position);
-        let next = if was_wanted { backoff.after(outcome.end, ran_ns) } else { Next::Rest };
+        let end = match outcome.end {
+            End::Hopeless if needs(&manager, &instance) != needs_before || lacks(&manager, &instance) => End::Failure,
+            end => end,
+        };
+        let next = if was_wanted { backoff.after(end, ran_ns) } else { Next::Rest };
         let resting = match next {
             Next::Restart { after_ms } => {
                 registry.enter(position, ServiceState::BackingOff, outcome.reason.clone());
@@ -76,7 +80,7 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
             Next::Rest => Some(Rest::Asked),
             Next::GiveUp => {
                 let often =
-                    if outcome.end == End::Hopeless { "" } else { "; it failed too often and is not restarted" };
+                    if end == End::Hopeless { "" } else { "; it failed too often and is not restarted" };
                 report::error(format_args!("service {}: {}{often}", instance.name, outcome.reason));
                 Some(Rest::Own(ServiceState::Failed))
             }
@@ -102,6 +106,14 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
 fn needs(manager: &Manager, instance: &Instance) -> Vec<u64> {
     let required = |service: &Service| instance.requires.contains(&manager.machine.instance(service.instance).name);
     manager.registry.list().iter().filter(|service| required(service)).map(|service| service.process).collect()
+}
+
+/// Whether a service that the instance requires is about to start. What the instance finds wrong without it says nothing
+/// of the instance's configuration.
+fn lacks(manager: &Manager, instance: &Instance) -> bool {
+    let starts = |service: &Service| matches!(service.state, ServiceState::Starting | ServiceState::BackingOff);
+    let required = |service: &Service| instance.requires.contains(&manager.machine.instance(service.instance).name);
+    manager.registry.list().iter().any(|service| required(service) && starts(service))
 }
 
 /// Waits for the deadline; false if a stop was requested.

@@ -53,8 +53,8 @@ pub struct Case {
     pub processors: u8,
     /// Its faults.
     pub faults: Faults,
-    /// Commands of the shell.
-    pub commands: Option<String>,
+    /// Parameters of the system's first program.
+    pub parameters: Vec<(&'static str, String)>,
     /// The disks, in order.
     pub disks: Vec<DiskContent>,
     /// Programs that no fault ends.
@@ -150,8 +150,8 @@ pub fn run(ready: &Ready, case: &Case) -> Outcome<Run> {
         left.push(folder.path().join(format!("left{number}")));
         command.arg("--disk").arg(path).arg("--disk-left").arg(&left[number]);
     }
-    if let Some(commands) = &case.commands {
-        command.args(["--parameter", &format!("commands={commands}")]);
+    for (name, value) in &case.parameters {
+        command.args(["--parameter", &format!("{name}={value}")]);
     }
     let begin = Instant::now();
     let output = run_machine(command, HOST_LIMIT)?;

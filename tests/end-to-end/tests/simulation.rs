@@ -114,6 +114,18 @@ fn services_come_back() {
 }
 
 #[test]
+fn lent_blocks_come_home_and_files_are_as_they_must_be() {
+    let lines = simulated(&["--workload", "files", "--seeds", "0..6"]);
+    let killed: usize = lines.iter().filter_map(|line| line["killed"].as_array()).map(Vec::len).sum();
+    assert!(killed >= 100, "{killed} programs were ended");
+}
+
+#[test]
+fn the_conformance_suite_passes_whoever_goes_on() {
+    simulated(&["--workload", "kernel", "--seeds", "0..55"]);
+}
+
+#[test]
 #[ignore = "long: thousands of seeds"]
 fn thousands_of_seeds_find_nothing() {
     simulated(&["--workload", "ext2", "--seeds", "10000..14000", "--faults", "harmless,cut/100"]);
@@ -125,6 +137,14 @@ fn thousands_of_seeds_find_nothing() {
 #[test]
 fn regression_a_new_journal_without_its_inode() {
     simulated(&["--workload", "ext2", "--seed", "21", "--processors", "8", "--exactly", "cut:52"]);
+}
+
+/// A service that was ended before it was ready let its dependents start without it, and they gave up for ever.
+#[test]
+fn regression_dependents_of_a_service_that_is_started_again() {
+    for seed in ["111", "156", "194"] {
+        simulated(&["--workload", "kills", "--seed", seed, "--faults", "harmless,kill/1500"]);
+    }
 }
 
 /// The file system that a restarted manager of volumes started was ended before it was ready: the volume stayed away.
