@@ -147,6 +147,13 @@ fn regression_dependents_of_a_service_that_is_started_again() {
     }
 }
 
+/// A subscriber to changes of names that ended kept its channel, and its place among the subscribers, until the next
+/// change.
+#[test]
+fn regression_a_subscriber_that_ended_without_a_change() {
+    simulated(&["--workload", "kills", "--seed", "76", "--faults", "harmless,kill/1500"]);
+}
+
 /// The file system that a restarted manager of volumes started was ended before it was ready: the volume stayed away.
 /// And a manager that was ended while it mounted what it had found at boot did not mount it when it came back.
 #[test]
