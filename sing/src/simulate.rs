@@ -6,11 +6,14 @@
 //! the whole picture. Deliberately not here: what a fault does, which is the machine's.
 
 pub mod arguments;
+mod dhcp;
 mod ext2;
 mod files;
 mod kernel;
 mod kills;
+mod link;
 pub mod machine;
+mod network;
 mod random;
 mod shrink;
 mod workload;
@@ -34,6 +37,8 @@ use workload::Task;
 const SPARED: [&str; 3] = ["service-manager", "directory", "shell"];
 /// Maximum failing seeds for which fewer faults are looked for.
 const MAX_SHRUNK: usize = 3;
+/// Makes the seed of the other machine at a link another one.
+const OTHER_MACHINE: u64 = 1 << 40;
 /// Faults after which a command of the shell may fail.
 const HARMFUL: [&str; 6] = ["read-error", "write-error", "kill", "kill-call", "memory", "cut"];
 
@@ -150,14 +155,12 @@ impl Simulation<'_> {
     /// Runs a seed with these faults and judges it.
     fn judge(&self, seed: u64, faults: &Faults) -> Outcome<Judged> {
         let case = self.case(seed, faults);
-        let (case, run, finding) = match self.arguments.workload {
-            None => {
-                let run = machine::run(&self.ready, &case)?;
-                let finding = machine_level(&run).or_else(|| run.report.as_ref().ok().and_then(status_of_commands));
-                (case, run, finding)
-            }
-            Some(workload) => self.judge_task(&workload.task(seed), case)?,
-        };
+        if let Some(workload) = self.arguments.workload {
+            let (run, finding) = self.judge_task(&workload.task(seed), case)?;
+            return Ok(Judged { seed, run, finding });
+        }
+        let run = machine::run(&self.ready, &case)?;
+        let finding = machine_level(&run).or_else(|| run.report.as_ref().ok().and_then(status_of_commands));
         let finding = match finding {
             None if self.arguments.twice => differs(&run, &machine::run(&self.ready, &case)?),
             finding => finding,
@@ -165,16 +168,28 @@ impl Simulation<'_> {
         Ok(Judged { seed, run, finding })
     }
 
-    fn judge_task(&self, task: &Task, case: Case) -> Outcome<(Case, Run, Option<String>)> {
+    fn judge_task(&self, task: &Task, case: Case) -> Outcome<(Run, Option<String>)> {
         let spared = case.spared.into_iter().chain(task.spared.iter().map(|&name| name.to_owned())).collect();
         let (parameters, disks) = (task.parameters.clone(), task.disks.clone());
         let case = Case { parameters, disks, calm_after_s: task.calm_after_s, spared, ..case };
         let calm = || Case { faults: Faults::Kinds("none".into()), trace: None, ..case.clone() };
+        let other = task.other.clone().map(|(parameters, disks)| {
+            let seed = case.seed ^ OTHER_MACHINE;
+            Case { seed, parameters, disks, ..case.clone() }
+        });
+        let run_once = || match &other {
+            None => machine::run(&self.ready, &case),
+            Some(other) => machine::run_linked(&self.ready, &[other.clone(), case.clone()]),
+        };
         let without = task.is_compared.then(|| machine::run(&self.ready, &calm())).transpose()?;
-        let run = machine::run(&self.ready, &case)?;
+        let run = run_once()?;
         let judge = |report: &Report| task.finding(report, &run, without.as_ref());
         let finding = machine_level(&run).or_else(|| run.report.as_ref().ok().and_then(judge));
-        Ok((case, run, finding))
+        let finding = match finding {
+            None if self.arguments.twice => differs(&run, &run_once()?),
+            finding => finding,
+        };
+        Ok((run, finding))
     }
 
     /// Looks for fewer faults with which the seed fails, and prints the command that repeats it.

@@ -33,9 +33,9 @@ pub struct Arguments {
     #[arg(long = "disk-left", value_name = "FILE")]
     pub disks_left: Vec<PathBuf>,
 
-    /// A link to other machines: the socket where the tool listens, and the number of this machine
-    #[arg(long, value_name = "FILE:NUMBER", value_parser = link)]
-    pub link: Option<(PathBuf, u8)>,
+    /// A link to other machines, by the socket that is standard input: the number of this machine
+    #[arg(long, value_name = "NUMBER")]
+    pub link: Option<u8>,
 
     /// What is typed at the console
     #[arg(long, value_name = "FILE")]
@@ -94,11 +94,6 @@ fn parameter(text: &str) -> Result<(String, String), String> {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("write it as NAME=VALUE".to_owned()),
     }
-}
-
-fn link(text: &str) -> Result<(PathBuf, u8), String> {
-    let parsed = text.rsplit_once(':').and_then(|(path, number)| Some((path.into(), number.parse().ok()?)));
-    parsed.ok_or_else(|| "write it as FILE:NUMBER".to_owned())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::alloc::System;
 use std::convert::Infallible;
 use std::error::Error;
 use std::fs::{self, File};
+use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
@@ -40,9 +41,9 @@ fn run(arguments: Arguments) -> Result<Infallible, Box<dyn Error>> {
         let content = read("disk", Path::new(path))?;
         Ok(DiskSpecification { content, read_only, left_at })
     });
-    let link = arguments.link.as_ref().map(|(path, station)| match UnixStream::connect(path) {
-        Ok(tool) => Ok((tool, *station)),
-        Err(error) => Err(format!("link {}: nobody listens there ({error}); `sing simulate` does", path.display())),
+    let link = arguments.link.map(|number| match std::io::stdin().as_fd().try_clone_to_owned() {
+        Ok(socket) => Ok((UnixStream::from(socket), number)),
+        Err(error) => Err(format!("link: standard input is no socket ({error}); `sing simulate` makes it one")),
     });
     let machine = Simulated::start(Configuration {
         seed: arguments.seed,

@@ -66,6 +66,10 @@ pub enum WorkloadName {
     Files,
     /// Channels, loans, principals and processes, by the conformance suite: no test fails, and nothing leaks
     Kernel,
+    /// Addresses and files over a bad link between two machines: every fetch succeeds
+    Network,
+    /// The same, and programs end at any ABI call: what a fetch has got is right, and it succeeds in the end
+    Web,
     /// Programs ended at any ABI call: every service comes back, and nothing leaks
     Kills,
 }
@@ -78,6 +82,8 @@ impl WorkloadName {
             WorkloadName::Files => "files",
             WorkloadName::Kernel => "kernel",
             WorkloadName::Kills => "kills",
+            WorkloadName::Network => "network",
+            WorkloadName::Web => "web",
         }
     }
 }

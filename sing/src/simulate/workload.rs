@@ -9,6 +9,7 @@ use crate::builder::UnsafeTests;
 
 use super::arguments::WorkloadName;
 use super::machine::{DiskContent, Report, Run};
+use super::network::{self, Errands};
 use super::{ext2, files, kernel, kills};
 
 /// Judges a run by its report, and, for a workload that is compared, the run without faults.
@@ -20,6 +21,8 @@ pub struct Task {
     pub parameters: Vec<(&'static str, String)>,
     /// The disks, in order.
     pub disks: Vec<DiskContent>,
+    /// Another machine at the same link: its parameters and its disks.
+    pub other: Option<(Vec<(&'static str, String)>, Vec<DiskContent>)>,
     /// Virtual time in seconds after which no fault harms.
     pub calm_after_s: Option<u64>,
     /// Programs that no fault ends, besides those that no workload can do without.
@@ -43,6 +46,7 @@ impl WorkloadName {
             WorkloadName::Ext2 | WorkloadName::Kills => "hosted",
             WorkloadName::Files => "storm",
             WorkloadName::Kernel => "conformance",
+            WorkloadName::Network | WorkloadName::Web => "web-tap",
         })
     }
 
@@ -58,6 +62,8 @@ impl WorkloadName {
             WorkloadName::Files => "harmless,kill/1200,kill-call/60",
             WorkloadName::Kernel => "harmless",
             WorkloadName::Kills => "harmless,kill/4000",
+            WorkloadName::Network => "harmless,link",
+            WorkloadName::Web => "harmless,link,kill/12000,kill-call/300",
         }
     }
 
@@ -72,6 +78,7 @@ impl WorkloadName {
                     calm_after_s: None,
                     spared: &[],
                     is_compared: false,
+                    other: None,
                     judge: Box::new(move |report, run, _| {
                         story.judge(report, &run.text, run.disks.first().cloned().unwrap_or_default())
                     }),
@@ -83,6 +90,7 @@ impl WorkloadName {
                 calm_after_s: Some(kills::CALM_AFTER_S),
                 spared: files::SPARED,
                 is_compared: true,
+                other: None,
                 judge: Box::new(|report, run, without| {
                     files::judge(&run.text)?;
                     kills::judge(report, &run.text, without.map_or("", |without| &without.text))
@@ -94,19 +102,37 @@ impl WorkloadName {
                 calm_after_s: None,
                 spared: &[],
                 is_compared: false,
+                other: None,
                 judge: Box::new(|report, run, _| kernel::judge(report, &run.text)),
             },
+            WorkloadName::Network | WorkloadName::Web => errands(seed),
             WorkloadName::Kills => Task {
                 parameters: commands(kills::commands()),
                 disks: vec![DiskContent::Bytes(ext2::Story::new(0).disk())],
                 calm_after_s: Some(kills::CALM_AFTER_S),
                 spared: kills::SPARED,
                 is_compared: true,
+                other: None,
                 judge: Box::new(|report, run, without| {
                     kills::judge(report, &run.text, without.map_or("", |without| &without.text))
                 }),
             },
         }
+    }
+}
+
+/// Returns what a seed of `network` or `web` runs: the server is the other machine.
+fn errands(seed: u64) -> Task {
+    let errands = Errands::new(seed);
+    let server_disks = vec![DiskContent::Bytes(errands.server_disk())];
+    Task {
+        parameters: commands(errands.client_commands()),
+        disks: vec![DiskContent::Bytes(ext2::make_disk(&ext2::Files::new()))],
+        other: Some((commands(Errands::server_commands()), server_disks)),
+        calm_after_s: Some(network::CALM_AFTER_S),
+        spared: network::SPARED,
+        is_compared: false,
+        judge: Box::new(move |report, run, _| errands.judge(report, &run.text, &run.disks)),
     }
 }
 
