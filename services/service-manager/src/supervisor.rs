@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use client::namespace::Namespace;
 use contracts::directory::ProviderScope;
 use contracts::service_manager::ServiceState;
-use contracts::service_provider;
+use contracts::service_provider::{self, StartError};
 use manifest_model::{Instance, Manifest};
 use sip::Deadline;
 use sip::process::{Child, EpitaphKind, StopReason};
@@ -183,8 +183,9 @@ fn await_ready(provided: Provided, instance: &Instance, manifest: &Manifest, nam
     for (number, endpoint) in provided.into_iter().enumerate() {
         let ready = match endpoint.receive_by(deadline) {
             Ok(service_provider::ImpStart::Ready { next }) => next,
-            Ok(service_provider::ImpStart::NotReady { explanation, .. }) => {
-                return Started::Failed { reason: explanation.to_text(), end: End::Hopeless };
+            Ok(service_provider::ImpStart::NotReady { error, explanation, .. }) => {
+                let end = if error == StartError::Exhausted { End::Failure } else { End::Hopeless };
+                return Started::Failed { reason: explanation.to_text(), end };
             }
             Ok(service_provider::ImpStart::ChannelClosed(_)) => {
                 return Started::Failed { reason: "ended before it was ready".to_string(), end: End::Failure };
