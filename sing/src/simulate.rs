@@ -169,13 +169,14 @@ impl Simulation<'_> {
     }
 
     fn judge_task(&self, task: &Task, case: Case) -> Outcome<(Run, Option<String>)> {
-        let spared = case.spared.into_iter().chain(task.spared.iter().map(|&name| name.to_owned())).collect();
+        let usual = case.spared.clone();
+        let spared = |names: &[&str]| usual.iter().cloned().chain(names.iter().map(|&name| name.to_owned())).collect();
         let (parameters, disks) = (task.parameters.clone(), task.disks.clone());
-        let case = Case { parameters, disks, calm_after_s: task.calm_after_s, spared, ..case };
+        let case = Case { parameters, disks, calm_after_s: task.calm_after_s, spared: spared(task.spared), ..case };
         let calm = || Case { faults: Faults::Kinds("none".into()), trace: None, ..case.clone() };
-        let other = task.other.clone().map(|(parameters, disks)| {
-            let seed = case.seed ^ OTHER_MACHINE;
-            Case { seed, parameters, disks, ..case.clone() }
+        let other = task.other.as_ref().map(|other| {
+            let (parameters, disks) = (other.parameters.clone(), other.disks.clone());
+            Case { seed: case.seed ^ OTHER_MACHINE, parameters, disks, spared: spared(other.spared), ..case.clone() }
         });
         let run_once = || match &other {
             None => machine::run(&self.ready, &case),

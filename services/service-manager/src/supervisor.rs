@@ -79,8 +79,7 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
             Next::Rest if was_wanted => Some(Rest::Own(ServiceState::Stopped)),
             Next::Rest => Some(Rest::Asked),
             Next::GiveUp => {
-                let often =
-                    if end == End::Hopeless { "" } else { "; it failed too often and is not restarted" };
+                let often = if end == End::Hopeless { "" } else { "; it failed too often and is not restarted" };
                 report::error(format_args!("service {}: {}{often}", instance.name, outcome.reason));
                 Some(Rest::Own(ServiceState::Failed))
             }

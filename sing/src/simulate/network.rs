@@ -13,8 +13,10 @@ use super::random::Random;
 
 /// Virtual time in seconds after which no program is ended.
 pub const CALM_AFTER_S: u64 = 130;
-/// Programs that no fault ends: those that give others time.
-pub const SPARED: &[&str] = &["sleep"];
+/// Programs of the server that no fault ends: the one that gives others time.
+pub const SPARED_BY_SERVER: &[&str] = &["sleep"];
+/// The same of the client. A file system that ends forgets what was not synced, so that fetched bytes would be gone.
+pub const SPARED_BY_CLIENT: &[&str] = &["sleep", "ext2-fs", "volume-manager"];
 
 /// Seconds until the client begins, for its address, of which some messages may be lost.
 const BEGIN_S: u64 = 90;

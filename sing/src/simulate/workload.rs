@@ -21,8 +21,8 @@ pub struct Task {
     pub parameters: Vec<(&'static str, String)>,
     /// The disks, in order.
     pub disks: Vec<DiskContent>,
-    /// Another machine at the same link: its parameters and its disks.
-    pub other: Option<(Vec<(&'static str, String)>, Vec<DiskContent>)>,
+    /// Another machine at the same link.
+    pub other: Option<Other>,
     /// Virtual time in seconds after which no fault harms.
     pub calm_after_s: Option<u64>,
     /// Programs that no fault ends, besides those that no workload can do without.
@@ -30,6 +30,16 @@ pub struct Task {
     /// Whether a run without faults is needed to judge it.
     pub is_compared: bool,
     judge: Judge,
+}
+
+/// The other machine at a link.
+pub struct Other {
+    /// Parameters of its first program.
+    pub parameters: Vec<(&'static str, String)>,
+    /// Its disks, in order.
+    pub disks: Vec<DiskContent>,
+    /// As [`Task::spared`], there.
+    pub spared: &'static [&'static str],
 }
 
 impl Task {
@@ -124,13 +134,17 @@ impl WorkloadName {
 /// Returns what a seed of `network` or `web` runs: the server is the other machine.
 fn errands(seed: u64) -> Task {
     let errands = Errands::new(seed);
-    let server_disks = vec![DiskContent::Bytes(errands.server_disk())];
+    let other = Other {
+        parameters: commands(Errands::server_commands()),
+        disks: vec![DiskContent::Bytes(errands.server_disk())],
+        spared: network::SPARED_BY_SERVER,
+    };
     Task {
         parameters: commands(errands.client_commands()),
         disks: vec![DiskContent::Bytes(ext2::make_disk(&ext2::Files::new()))],
-        other: Some((commands(Errands::server_commands()), server_disks)),
+        other: Some(other),
         calm_after_s: Some(network::CALM_AFTER_S),
-        spared: network::SPARED,
+        spared: network::SPARED_BY_CLIENT,
         is_compared: false,
         judge: Box::new(move |report, run, _| errands.judge(report, &run.text, &run.disks)),
     }

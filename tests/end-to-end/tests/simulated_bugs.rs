@@ -43,7 +43,12 @@ impl Bug {
     fn put_into(&self, text: &str) -> String {
         let count = text.matches(&self.find).count();
         let Bug { name, file, .. } = self;
-        assert_eq!(count, 1, "bug {name}: the text that it replaces must be once in {}; mend bugs.toml", file.display());
+        assert_eq!(
+            count,
+            1,
+            "bug {name}: the text that it replaces must be once in {}; mend bugs.toml",
+            file.display()
+        );
         text.replace(&self.find, &self.replace)
     }
 

@@ -126,8 +126,39 @@ fn the_conformance_suite_passes_whoever_goes_on() {
 }
 
 #[test]
+fn fetches_succeed_over_bad_links() {
+    let lines = simulated(&["--workload", "network", "--seeds", "0..12", "--twice"]);
+    let of = |line: &Value, kind: &str| {
+        let faults = line["faults"].as_array().cloned().unwrap_or_default();
+        faults.iter().any(|fault| fault.as_str().is_some_and(|fault| fault.starts_with(kind)))
+    };
+    for kind in ["loss:", "link-delay:", "duplicate:", "corrupt:", "link-cut:"] {
+        assert!(lines.iter().any(|line| of(line, kind)), "no {kind}");
+    }
+}
+
+#[test]
+fn what_a_client_has_got_is_right_whoever_ends() {
+    let lines = simulated(&["--workload", "web", "--seeds", "0..12"]);
+    let killed: usize = lines.iter().filter_map(|line| line["killed"].as_array()).map(Vec::len).sum();
+    assert!(killed >= 24, "{killed} programs were ended");
+}
+
+#[test]
+fn services_come_back_after_calls_that_are_made_once_and_a_lack_of_memory() {
+    simulated(&["--workload", "kills", "--seeds", "500..510", "--faults", "harmless,kill-call/60"]);
+    simulated(&["--workload", "kills", "--seeds", "520..530", "--faults", "harmless,memory/300"]);
+}
+
+#[test]
 #[ignore = "long: thousands of seeds"]
 fn thousands_of_seeds_find_nothing() {
+    simulated(&["--workload", "files", "--seeds", "10000..10500"]);
+    simulated(&["--workload", "kernel", "--seeds", "10000..15000"]);
+    simulated(&["--workload", "network", "--seeds", "10000..12000"]);
+    simulated(&["--workload", "web", "--seeds", "10000..12000"]);
+    simulated(&["--workload", "kills", "--seeds", "20000..21000", "--faults", "harmless,kill-call/60"]);
+    simulated(&["--workload", "kills", "--seeds", "21000..22000", "--faults", "harmless,memory/300"]);
     simulated(&["--workload", "ext2", "--seeds", "10000..14000", "--faults", "harmless,cut/100"]);
     simulated(&["--workload", "kills", "--seeds", "10000..11000"]);
 }
