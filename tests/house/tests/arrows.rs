@@ -71,6 +71,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("lib/people", &[]),
     ("lib/principal", &[]),
     ("lib/reflection", &[]),
+    ("lib/simulated-link", &[]),
     ("lib/supervision", &["lib/manifest-model"]),
     ("lib/task-sync", &[]),
     ("lib/tcp", &[]),
