@@ -185,6 +185,15 @@ fn regression_a_subscriber_that_ended_without_a_change() {
     simulated(&["--workload", "kills", "--seed", "76", "--faults", "harmless,kill/1500"]);
 }
 
+/// A disk in memory, or a file system, that lacked memory at its start was given up for ever; so was a volume that could
+/// not be claimed at boot, whose claim stayed.
+#[test]
+fn regression_a_lack_of_memory_passes() {
+    for seed in ["56", "133"] {
+        simulated(&["--workload", "kills", "--seed", seed, "--faults", "harmless,memory/300"]);
+    }
+}
+
 /// The file system that a restarted manager of volumes started was ended before it was ready: the volume stayed away.
 /// And a manager that was ended while it mounted what it had found at boot did not mount it when it came back.
 #[test]
