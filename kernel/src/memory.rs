@@ -176,6 +176,9 @@ fn give_run(free: &mut FrameAllocator<ORDERS>, mut first: usize, mut count: usiz
 
 /// Allocates a run of pages that read as zero. The caller holds no lock and may be preempted.
 fn allocate_run(count: usize) -> Option<usize> {
+    if machine().refuses_memory() {
+        return None;
+    }
     let first = RUNS.lock().as_mut()?.take(count)?;
     RUNS_USED.fetch_add(count, Ordering::Relaxed);
     if let Some(stretches) = STRETCHES.get() {

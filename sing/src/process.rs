@@ -20,13 +20,21 @@ pub struct MachineOutput {
 ///
 /// # Errors
 /// It cannot be started.
-pub fn run_machine(mut command: Command, limit: Duration) -> Outcome<MachineOutput> {
+pub fn run_machine(command: Command, limit: Duration) -> Outcome<MachineOutput> {
+    run_machine_with(command, Stdio::null(), limit)
+}
+
+/// The same, with a standard input.
+///
+/// # Errors
+/// It cannot be started.
+pub fn run_machine_with(mut command: Command, stdin: Stdio, limit: Duration) -> Outcome<MachineOutput> {
     let program = PathBuf::from(command.get_program());
     let cannot_start = |error: std::io::Error| Failure::file("start", &program, &error);
     // Debug output, to which a suite without a console prints, and standard output are one stream.
     let (output, input) = std::io::pipe().map_err(cannot_start)?;
     let errors = input.try_clone().map_err(cannot_start)?;
-    let mut child = command.stdin(Stdio::null()).stdout(input).stderr(errors).spawn().map_err(cannot_start)?;
+    let mut child = command.stdin(stdin).stdout(input).stderr(errors).spawn().map_err(cannot_start)?;
     // The command holds the write ends too, which would keep the stream open.
     drop(command);
     let (sender, receiver) = mpsc::channel();

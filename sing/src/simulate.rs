@@ -2,15 +2,21 @@
 //!
 //! A seed decides all that is open in a run: who goes on when, what fails, how long disks take. Its line has the hash of
 //! everything that happened. A failing seed is printed as the command that repeats it, with as few faults as it needs
-//! (`shrink`). Neighbours: `machine` (one run), `ext2` and `kills` (workloads with invariants). docs/simulation.md has
+//! (`shrink`). Neighbours: `machine` (one run), `workload` (what runs for a seed, and its judgement). docs/simulation.md has
 //! the whole picture. Deliberately not here: what a fault does, which is the machine's.
 
 pub mod arguments;
+mod dhcp;
 mod ext2;
+mod files;
+mod kernel;
 mod kills;
+mod link;
 pub mod machine;
+mod network;
 mod random;
 mod shrink;
+mod workload;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -25,13 +31,16 @@ use crate::systems::{self, Platform, Ready};
 
 use arguments::{SimulateArguments, WorkloadName};
 use machine::{Case, DiskContent, End, Faults, Report, Run};
+use workload::Task;
 
 /// The root of the system, without which it ends; the directory service, likewise; and the shell with the commands.
 const SPARED: [&str; 3] = ["service-manager", "directory", "shell"];
 /// Maximum failing seeds for which fewer faults are looked for.
 const MAX_SHRUNK: usize = 3;
+/// Makes the seed of the other machine at a link another one.
+const OTHER_MACHINE: u64 = 1 << 40;
 /// Faults after which a command of the shell may fail.
-const HARMFUL: [&str; 4] = ["read-error", "write-error", "kill", "cut"];
+const HARMFUL: [&str; 6] = ["read-error", "write-error", "kill", "kill-call", "memory", "cut"];
 
 /// What all runs have in common.
 struct Simulation<'a> {
@@ -53,9 +62,11 @@ struct Judged {
 /// # Errors
 /// The system does not build, or the machine cannot be started.
 pub fn simulate(repository: &Repository, arguments: &SimulateArguments) -> Outcome<u8> {
-    let system = arguments.system.as_deref().unwrap_or(Path::new(systems::HOSTED));
+    let of_workload = arguments.workload.map(WorkloadName::system);
+    let system = of_workload.or(arguments.system.as_deref()).unwrap_or(Path::new(systems::HOSTED));
     let manifest = repository.system_manifest(system)?;
-    let ready = systems::current(repository, &manifest, Platform::Simulated, UnsafeTests::Refused)?;
+    let unsafe_tests = arguments.workload.map_or(UnsafeTests::Refused, WorkloadName::unsafe_tests);
+    let ready = systems::current(repository, &manifest, Platform::Simulated, unsafe_tests)?;
     let disks = match (&arguments.disk[..], arguments.workload) {
         (_, Some(_)) => Vec::new(),
         ([], None) => vec![DiskContent::File(demo_disk::path(repository)?)],
@@ -104,6 +115,10 @@ impl Simulation<'_> {
                     printed += 1;
                     self.print(&judged);
                     failed.extend(Some(judged).filter(|judged| judged.finding.is_some()));
+                    if self.arguments.first && !failed.is_empty() {
+                        next.store(seeds.end, Ordering::Relaxed);
+                        return Ok(failed);
+                    }
                 }
             }
             Ok(failed)
@@ -112,11 +127,7 @@ impl Simulation<'_> {
 
     /// Returns the faults that the command line or the workload wants.
     fn faults(&self) -> Faults {
-        let usual = match self.arguments.workload {
-            None => "harmless",
-            Some(WorkloadName::Ext2) => "harmless,cut/150",
-            Some(WorkloadName::Kills) => "harmless,kill/4000",
-        };
+        let usual = self.arguments.workload.map_or("harmless", WorkloadName::faults);
         match (&self.arguments.exactly[..], &self.arguments.faults) {
             ([], Some(kinds)) => Faults::Kinds(kinds.clone()),
             ([], None) => Faults::Kinds(usual.to_owned()),
@@ -133,7 +144,7 @@ impl Simulation<'_> {
             seed,
             processors: self.arguments.processors(seed),
             faults: faults.clone(),
-            commands: self.arguments.commands.clone(),
+            parameters: self.arguments.commands.iter().map(|text| ("commands", text.clone())).collect(),
             disks: self.disks.clone(),
             spared,
             calm_after_s: None,
@@ -144,40 +155,42 @@ impl Simulation<'_> {
     /// Runs a seed with these faults and judges it.
     fn judge(&self, seed: u64, faults: &Faults) -> Outcome<Judged> {
         let case = self.case(seed, faults);
-        let (case, judged) = match self.arguments.workload {
-            None => {
-                let run = machine::run(&self.ready, &case)?;
-                let finding = machine_level(&run).or_else(|| run.report.as_ref().ok().and_then(status_of_commands));
-                (case, Judged { seed, run, finding })
-            }
-            Some(WorkloadName::Ext2) => {
-                let story = ext2::Story::new(seed);
-                let case =
-                    Case { commands: Some(story.commands()), disks: vec![DiskContent::Bytes(story.disk())], ..case };
-                let mut run = machine::run(&self.ready, &case)?;
-                let disk = run.disks.pop().unwrap_or_default();
-                let judge = |report: &Report| story.judge(report, &run.text, disk).err();
-                let finding = machine_level(&run).or_else(|| run.report.as_ref().ok().and_then(judge));
-                (case, Judged { seed, run, finding })
-            }
-            Some(WorkloadName::Kills) => {
-                let disks = vec![DiskContent::Bytes(ext2::Story::new(0).disk())];
-                let calm_after_s = Some(kills::CALM_AFTER_S);
-                let spared = case.spared.into_iter().chain([kills::SPARED.to_owned()]).collect();
-                let case = Case { commands: Some(kills::commands()), disks, calm_after_s, spared, ..case };
-                let calm = Case { faults: Faults::Kinds("none".into()), trace: None, ..case.clone() };
-                let without = machine::run(&self.ready, &calm)?;
-                let run = machine::run(&self.ready, &case)?;
-                let judge = |report: &Report| kills::judge(report, &run.text, &without.text).err();
-                let finding = machine_level(&run).or_else(|| run.report.as_ref().ok().and_then(judge));
-                (case, Judged { seed, run, finding })
-            }
-        };
-        let finding = match judged.finding {
-            None if self.arguments.twice => differs(&judged.run, &machine::run(&self.ready, &case)?),
+        if let Some(workload) = self.arguments.workload {
+            let (run, finding) = self.judge_task(&workload.task(seed), case)?;
+            return Ok(Judged { seed, run, finding });
+        }
+        let run = machine::run(&self.ready, &case)?;
+        let finding = machine_level(&run).or_else(|| run.report.as_ref().ok().and_then(status_of_commands));
+        let finding = match finding {
+            None if self.arguments.twice => differs(&run, &machine::run(&self.ready, &case)?),
             finding => finding,
         };
-        Ok(Judged { finding, ..judged })
+        Ok(Judged { seed, run, finding })
+    }
+
+    fn judge_task(&self, task: &Task, case: Case) -> Outcome<(Run, Option<String>)> {
+        let usual = case.spared.clone();
+        let spared = |names: &[&str]| usual.iter().cloned().chain(names.iter().map(|&name| name.to_owned())).collect();
+        let (parameters, disks) = (task.parameters.clone(), task.disks.clone());
+        let case = Case { parameters, disks, calm_after_s: task.calm_after_s, spared: spared(task.spared), ..case };
+        let calm = || Case { faults: Faults::Kinds("none".into()), trace: None, ..case.clone() };
+        let other = task.other.as_ref().map(|other| {
+            let (parameters, disks) = (other.parameters.clone(), other.disks.clone());
+            Case { seed: case.seed ^ OTHER_MACHINE, parameters, disks, spared: spared(other.spared), ..case.clone() }
+        });
+        let run_once = || match &other {
+            None => machine::run(&self.ready, &case),
+            Some(other) => machine::run_linked(&self.ready, &[other.clone(), case.clone()]),
+        };
+        let without = task.is_compared.then(|| machine::run(&self.ready, &calm())).transpose()?;
+        let run = run_once()?;
+        let judge = |report: &Report| task.finding(report, &run, without.as_ref());
+        let finding = machine_level(&run).or_else(|| run.report.as_ref().ok().and_then(judge));
+        let finding = match finding {
+            None if self.arguments.twice => differs(&run, &run_once()?),
+            finding => finding,
+        };
+        Ok((run, finding))
     }
 
     /// Looks for fewer faults with which the seed fails, and prints the command that repeats it.

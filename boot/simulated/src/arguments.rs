@@ -33,6 +33,10 @@ pub struct Arguments {
     #[arg(long = "disk-left", value_name = "FILE")]
     pub disks_left: Vec<PathBuf>,
 
+    /// A link to other machines, by the socket that is standard input: the number of this machine
+    #[arg(long, value_name = "NUMBER")]
+    pub link: Option<u8>,
+
     /// What is typed at the console
     #[arg(long, value_name = "FILE")]
     pub input: Option<PathBuf>,

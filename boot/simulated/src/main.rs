@@ -10,6 +10,8 @@ use std::alloc::System;
 use std::convert::Infallible;
 use std::error::Error;
 use std::fs::{self, File};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -39,12 +41,17 @@ fn run(arguments: Arguments) -> Result<Infallible, Box<dyn Error>> {
         let content = read("disk", Path::new(path))?;
         Ok(DiskSpecification { content, read_only, left_at })
     });
+    let link = arguments.link.map(|number| match std::io::stdin().as_fd().try_clone_to_owned() {
+        Ok(socket) => Ok((UnixStream::from(socket), number)),
+        Err(error) => Err(format!("link: standard input is no socket ({error}); `sing simulate` makes it one")),
+    });
     let machine = Simulated::start(Configuration {
         seed: arguments.seed,
         plan: arguments.plan(),
         processors: arguments.processors,
         memory_bytes: (arguments.memory_mib as usize) << 20,
         disks: disks.collect::<Result<_, String>>()?,
+        link: link.transpose()?,
         input: arguments.input.as_deref().map_or(Ok(Vec::new()), |path| read("input", path))?,
         spared: arguments.spared.into_iter().collect(),
         calm_after_ns: arguments.calm_after.map_or(u64::MAX, |seconds| seconds.saturating_mul(1_000_000_000)),

@@ -11,11 +11,11 @@ extern crate alloc;
 pub mod pieces;
 
 use alloc::format;
-use alloc::string::String;
 use core::cell::RefCell;
 
 use contracts::disk::DiskError;
-use disk_server::{Direction, Medium, SECTOR_BYTES, Shape, Transferred};
+use contracts::service_provider::StartError;
+use disk_server::{Direction, Medium, NotOpened, SECTOR_BYTES, Shape, Transferred};
 use sip::exheap::{ExVec, Lent};
 
 use pieces::Pieces;
@@ -35,13 +35,18 @@ pub fn main(startup: Startup) -> i32 {
     disk_server::run(startup.clients, || open(startup.size_mib))
 }
 
-fn open(size_mib: i64) -> Result<RamDisk, String> {
+fn open(size_mib: i64) -> Result<RamDisk, NotOpened> {
     let size_bytes = match size_mib {
         1..=MAX_MIB => size_mib.unsigned_abs() << 20,
-        _ => return Err(format!("the disk cannot have {size_mib} MiB; give it 1 to {MAX_MIB}")),
+        _ => {
+            let explanation = format!("the disk cannot have {size_mib} MiB; give it 1 to {MAX_MIB}");
+            return Err(NotOpened { error: StartError::BadParameter, explanation });
+        }
     };
-    let pieces =
-        Pieces::new(size_bytes).ok_or_else(|| format!("there is no memory for the index of {size_mib} MiB"))?;
+    let pieces = Pieces::new(size_bytes).ok_or_else(|| {
+        let explanation = format!("there is no memory for the index of {size_mib} MiB");
+        NotOpened { error: StartError::Exhausted, explanation }
+    })?;
     let shape = Shape { size_bytes, sector_bytes: SECTOR_BYTES, read_only: false };
     Ok(RamDisk { shape, pieces: RefCell::new(pieces) })
 }

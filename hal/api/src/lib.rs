@@ -448,6 +448,11 @@ pub trait Machine: Sync {
     }
     /// The calling processor is at a preemption point in long work of the kernel; it holds no lock.
     fn preemption_point(&self) {}
+    /// Whether an allocation of pages for the running program fails although there are some. Of a machine that tries what
+    /// happens then; called with no lock held.
+    fn refuses_memory(&self) -> bool {
+        false
+    }
     /// Marks a step of the boot, for measurements.
     fn boot_mark(&self, _name: &str) {}
 }

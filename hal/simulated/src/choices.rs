@@ -31,10 +31,14 @@ pub enum Kind {
     Kill,
     /// The wall clock jumps.
     Clock,
+    /// A program is ended at the end of an ABI call, by function: rare calls are as likely as frequent ones.
+    KillCall,
+    /// There are no pages for a program, although memory is free.
+    Memory,
 }
 
 /// All kinds, with their names and how many opportunities there are for each that is used, on average.
-const KINDS: [(Kind, &str, u64); 9] = [
+const KINDS: [(Kind, &str, u64); 11] = [
     (Kind::Preempt, "preempt", 64),
     (Kind::Step, "step", 250),
     (Kind::Switch, "switch", 16),
@@ -44,6 +48,8 @@ const KINDS: [(Kind, &str, u64); 9] = [
     (Kind::Cut, "cut", 150),
     (Kind::Kill, "kill", 4_000),
     (Kind::Clock, "clock", 3_000),
+    (Kind::KillCall, "kill-call", 250),
+    (Kind::Memory, "memory", 500),
 ];
 
 impl Kind {

@@ -51,6 +51,11 @@ impl Clock {
         self.events.push(Reverse((self.now_ns + delay_ns, number)));
     }
 
+    /// Makes an event happen at a time.
+    pub(crate) fn at(&mut self, time_ns: u64, number: u64) {
+        self.events.push(Reverse((time_ns, number)));
+    }
+
     /// Returns when the next event happens.
     pub(crate) fn next_event_ns(&self) -> Option<u64> {
         self.events.peek().map(|Reverse((time, _))| *time)

@@ -17,6 +17,7 @@ mod console;
 #[allow(unsafe_code)]
 mod contexts;
 mod disk;
+mod link;
 mod machine;
 mod processors;
 mod report;

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
@@ -23,12 +24,14 @@ use crate::clock::Clock;
 use crate::console::Console;
 use crate::contexts::Contexts;
 use crate::disk::Disk;
+use crate::link::Link;
 use crate::processors::Processors;
 use crate::report::End;
 use crate::requests::{Outcome, Target};
 use crate::state::{Drive, State};
 use crate::stepping::{self, Inside};
 use crate::trace::{Entry, Trace};
+use simulated_link::NEVER_NS;
 
 /// Maximum number of processors.
 pub const MAX_PROCESSORS: usize = 8;
@@ -67,6 +70,8 @@ pub struct Configuration {
     pub memory_bytes: usize,
     /// The disks, in order.
     pub disks: Vec<DiskSpecification>,
+    /// The link to other machines: the tool, and the number of this machine there.
+    pub link: Option<(UnixStream, u8)>,
     /// What is typed at the console.
     pub input: Vec<u8>,
     /// Programs that are not ended by faults.
@@ -112,8 +117,8 @@ impl Simulated {
     /// # Errors
     /// The processors are too many, or the host refuses the address space.
     pub fn start(configuration: Configuration) -> Result<&'static Simulated, StartError> {
-        let Configuration { seed, plan, processors, memory_bytes, disks, input, spared, .. } = configuration;
-        let Configuration { calm_after_ns, limit_ns, report, trace, .. } = configuration;
+        let Configuration { seed, plan, processors, memory_bytes, disks, link, input, .. } = configuration;
+        let Configuration { spared, calm_after_ns, limit_ns, report, trace, .. } = configuration;
         if !(1..=MAX_PROCESSORS).contains(&processors) {
             return Err(StartError::Processors { asked: processors, most: MAX_PROCESSORS });
         }
@@ -130,12 +135,14 @@ impl Simulated {
             trace: Trace::new(trace),
             console: Console::new(&input),
             drives: drives.collect(),
+            link: link.map(|(tool, station)| Link::new(tool, station)),
             pending: BTreeMap::new(),
             next_event: 0,
             calls: 0,
             spins: 0,
             random_words: 0,
             seed,
+            calls_by: BTreeMap::new(),
             killed: Vec::new(),
             calm_after_ns,
         };
@@ -197,10 +204,17 @@ impl Simulated {
     /// Moves time to when something happens. No processor can run.
     fn wait(&self) {
         let mut state = self.state();
-        let next = [state.clock.next_event_ns(), state.processors.next_deadline_ns()].into_iter().flatten().min();
-        let Some(time) = next else {
-            drop(state);
-            self.finish(End::Stuck, 1);
+        let time = loop {
+            let next = [state.clock.next_event_ns(), state.processors.next_deadline_ns()].into_iter().flatten().min();
+            match (next, state.link.as_ref().map(Link::horizon_ns)) {
+                (Some(time), None) => break time,
+                (Some(time), Some(horizon)) if time <= horizon => break time,
+                (_, None) | (None, Some(NEVER_NS)) => {
+                    drop(state);
+                    self.finish(End::Stuck, 1);
+                }
+                (next, Some(_)) => state = self.exchange(state, next.unwrap_or(NEVER_NS)),
+            }
         };
         if time > self.limit_ns {
             drop(state);
@@ -219,6 +233,10 @@ impl Simulated {
         let current = self.current();
         let mut state = self.state();
         state.pass();
+        let now = state.clock.now_ns();
+        while state.link.as_ref().is_some_and(|link| link.horizon_ns() < now) {
+            state = self.exchange(state, now);
+        }
         let is_late = state.clock.now_ns() > self.limit_ns;
         let now = state.clock.now_ns();
         let quantum = state.processors.take_end_of_quantum(current, now);
@@ -242,6 +260,15 @@ impl Simulated {
         if let Some(next) = next {
             self.switch_to(next);
         }
+    }
+
+    /// Meets the horizon of the link. A machine without its tool ends.
+    fn exchange<'a>(&self, mut state: MutexGuard<'a, State>, next_ns: u64) -> MutexGuard<'a, State> {
+        if let Err(error) = state.exchange(next_ns) {
+            say(format!("simulated machine: the link is gone ({error})\n").as_bytes());
+            std::process::exit(1);
+        }
+        state
     }
 
     /// Writes everything out and ends the process.
@@ -430,8 +457,9 @@ impl Machine for Simulated {
             Device { name: "console".into(), kind: DeviceKind::Console { terminal: false } },
             Device { name: "random0".into(), kind: DeviceKind::Random },
         ];
-        let devices: Vec<Device> = first.into_iter().chain(disks).collect();
-        let is_disk = |number: usize| matches!(Target::of(number), Target::Disk(_));
+        let card = state.link.iter().map(|link| Device { name: "tap0".into(), kind: link.kind() });
+        let devices: Vec<Device> = first.into_iter().chain(disks).chain(card).collect();
+        let is_disk = |number: usize| matches!(Target::of(number, state.drives.len()), Target::Disk(_));
         debug_assert!(
             devices.iter().enumerate().all(|(number, device)| device.name.starts_with("disk") == is_disk(number))
         );
@@ -455,6 +483,17 @@ impl Machine for Simulated {
         }
     }
 
+    fn device_closed(&self, device: usize) {
+        let _inside = Inside::enter();
+        let mut state = self.state();
+        let is_card = Target::of(device, state.drives.len()) == Target::Network;
+        let reads = state.link.as_mut().filter(|_| is_card).map(Link::close);
+        drop(state);
+        for read in reads.into_iter().flatten() {
+            (self.kernel().device_complete)(read.token, 0, true);
+        }
+    }
+
     fn debug_write(&self, text: &[u8]) {
         let _inside = Inside::enter();
         let current = self.current();
@@ -474,7 +513,7 @@ impl Machine for Simulated {
         state.spins = 0;
         state.note(current, Entry::Call, &[call.process, call.function.into(), call.status, call.value]);
         state.perhaps_jump(current);
-        let is_ended = !self.spared.contains(call.program) && state.fault(current, Kind::Kill).is_some();
+        let is_ended = !self.spared.contains(call.program) && state.ends(current, call.program, call.function.into());
         if is_ended {
             state.killed.push(format!("{} {}", call.program, call.process));
         }
@@ -485,6 +524,13 @@ impl Machine for Simulated {
             stepping::begin(steps_of(drawn));
         }
         if is_ended { AfterCall::End } else { AfterCall::Continue }
+    }
+
+    fn refuses_memory(&self) -> bool {
+        let _inside = Inside::enter();
+        let running = self.kernel.get().and_then(|Kernel(entries)| (entries.running)());
+        let is_spared = running.is_none_or(|(program, _)| self.spared.contains(program));
+        !is_spared && self.state().fault(self.current(), Kind::Memory).is_some()
     }
 
     fn preemption_point(&self) {

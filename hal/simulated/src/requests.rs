@@ -3,10 +3,14 @@
 //! Key type: [`Pending`]. Devices are numbered as [`Target::of`] has it. Deliberately not here: what disks keep
 //! (`disk`), and telling the kernel.
 
+use std::io;
+
+use abi::packets::NO_WAIT;
 use hal_api::{DeviceFailure, DeviceOperation, DeviceRequest, DeviceResult, Submitted};
 use hal_hosted::shared::Memory;
 
 use crate::choices::Kind;
+use crate::link::WaitingRead;
 use crate::state::State;
 use crate::trace::{Entry, Trace};
 
@@ -27,15 +31,17 @@ pub(crate) enum Target {
     Console,
     Random,
     Disk(usize),
+    Network,
 }
 
 impl Target {
-    /// Returns the device with this number: the console, random bytes, then the disks.
-    pub(crate) fn of(device: usize) -> Target {
+    /// Returns the device with this number: the console, random bytes, then the disks, then the network card.
+    pub(crate) fn of(device: usize, disks: usize) -> Target {
         match device {
             0 => Target::Console,
             1 => Target::Random,
-            disk => Target::Disk(disk - 2),
+            disk if disk < disks + 2 => Target::Disk(disk - 2),
+            _ => Target::Network,
         }
     }
 }
@@ -66,7 +72,7 @@ const REFUSED: Outcome = Outcome::Submitted(Submitted::Complete(Err(DeviceFailur
 impl State {
     /// Starts a request on a processor.
     pub(crate) fn submit(&mut self, processor: usize, request: DeviceRequest, memory: Memory) -> Outcome {
-        let target = Target::of(request.device);
+        let target = Target::of(request.device, self.drives.len());
         let DeviceRequest { token, operation, offset, bytes, .. } = request;
         self.note(processor, Entry::Request, &[request.device as u64, operation as u64, offset, bytes as u64]);
         let pending = Pending { token, target, operation, offset, memory, fails: false, covers: 0 };
@@ -78,6 +84,7 @@ impl State {
             Target::Random => REFUSED,
             Target::Console => self.queue(pending, CONSOLE_NS),
             Target::Disk(number) => self.submit_to_disk(processor, number, pending),
+            Target::Network => self.submit_to_network(processor, pending),
         }
     }
 
@@ -107,6 +114,44 @@ impl State {
         self.queue(pending, usual + delay)
     }
 
+    fn submit_to_network(&mut self, processor: usize, pending: Pending) -> Outcome {
+        let Some(link) = &mut self.link else { return REFUSED };
+        let Pending { token, memory, operation, offset, .. } = pending;
+        let done = match operation {
+            DeviceOperation::Flush => 0,
+            DeviceOperation::Read => match link.read(memory) {
+                Some(bytes) => bytes,
+                None if offset & NO_WAIT != 0 => 0,
+                None => {
+                    link.wait(WaitingRead { token, memory });
+                    return Outcome::Submitted(Submitted::Queued);
+                }
+            },
+            // No offload is offered.
+            DeviceOperation::Write if offset != 0 => return REFUSED,
+            DeviceOperation::Write => {
+                let bytes = whole(memory);
+                let (count, hash) = (bytes.len(), Trace::of(&bytes));
+                let is_sent = link.send(self.clock.now_ns(), bytes);
+                self.note(processor, Entry::Bytes, &[1, count as u64, hash]);
+                if is_sent { count } else { 0 }
+            }
+        };
+        Outcome::Submitted(Submitted::Complete(Ok(done)))
+    }
+
+    /// Meets the horizon: the other machines get what was sent, and frames for this one become events.
+    pub(crate) fn exchange(&mut self, next_ns: u64) -> io::Result<()> {
+        let Some(link) = &mut self.link else { return Ok(()) };
+        for frame in link.exchange(next_ns)? {
+            let number = self.next_event;
+            self.next_event += 1;
+            self.clock.at(frame.time_ns, number);
+            link.announce(number, frame.bytes);
+        }
+        Ok(())
+    }
+
     fn queue(&mut self, pending: Pending, delay_ns: u64) -> Outcome {
         let number = self.next_event;
         self.next_event += 1;
@@ -117,10 +162,18 @@ impl State {
 
     /// Completes the next request that is due; returns its token and its result.
     pub(crate) fn complete_due(&mut self, processor: usize) -> Option<(u64, DeviceResult)> {
-        let pending = self.pending.remove(&self.clock.take_due()?)?;
-        let result = self.perform(processor, &pending);
-        self.note(processor, Entry::Complete, &[pending.token, result.map_or(u64::MAX, |bytes| bytes as u64)]);
-        Some((pending.token, result))
+        loop {
+            let number = self.clock.take_due()?;
+            let (token, result) = match self.pending.remove(&number) {
+                Some(pending) => (pending.token, self.perform(processor, &pending)),
+                None => match self.link.as_mut().and_then(|link| link.arrive(number)) {
+                    Some((read, bytes)) => (read.token, Ok(bytes)),
+                    None => continue,
+                },
+            };
+            self.note(processor, Entry::Complete, &[token, result.map_or(u64::MAX, |bytes| bytes as u64)]);
+            return Some((token, result));
+        }
     }
 
     fn perform(&mut self, processor: usize, pending: &Pending) -> DeviceResult {
@@ -130,7 +183,7 @@ impl State {
         let (memory, operation) = (pending.memory, pending.operation);
         match pending.target {
             Target::Console => self.perform_on_console(processor, operation, memory),
-            Target::Random => Err(DeviceFailure),
+            Target::Random | Target::Network => Err(DeviceFailure),
             Target::Disk(number) => {
                 let disk = &mut self.drives[number].disk;
                 match operation {

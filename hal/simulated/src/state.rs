@@ -10,6 +10,7 @@ use crate::choices::{Choices, Kind, mixed};
 use crate::clock::Clock;
 use crate::console::Console;
 use crate::disk::Disk;
+use crate::link::Link;
 use crate::processors::Processors;
 use crate::report::{End, Report};
 use crate::requests::Pending;
@@ -37,6 +38,8 @@ pub(crate) struct State {
     pub(crate) trace: Trace,
     pub(crate) console: Console,
     pub(crate) drives: Vec<Drive>,
+    /// The network card, if there is one.
+    pub(crate) link: Option<Link>,
     /// Requests in flight, by the number of their event.
     pub(crate) pending: BTreeMap<u64, Pending>,
     /// Number of the next event.
@@ -47,6 +50,8 @@ pub(crate) struct State {
     /// Random bytes drawn, in words.
     pub(crate) random_words: u64,
     pub(crate) seed: u64,
+    /// Number of calls by program, as a hash of its name, and function.
+    pub(crate) calls_by: BTreeMap<(u64, u32), u64>,
     /// Programs that faults ended: name and process id.
     pub(crate) killed: Vec<String>,
     /// When harmful faults end.
@@ -88,6 +93,17 @@ impl State {
             let wall = self.clock.wall_ns();
             self.clock.set_wall_ns(if drawn & 1 == 0 { wall + jump } else { wall - jump });
         }
+    }
+
+    /// Decides whether a program ends at the end of a call. Of each program's calls of a function, the first, second, fourth,
+    /// eighth and so on is an opportunity for a `kill-call`.
+    pub(crate) fn ends(&mut self, processor: usize, program: &str, function: u32) -> bool {
+        let count = self.calls_by.entry((Trace::of(program.as_bytes()), function)).or_default();
+        *count += 1;
+        let is_counted = count.is_power_of_two();
+        let by_time = self.fault(processor, Kind::Kill).is_some();
+        let by_function = is_counted && self.fault(processor, Kind::KillCall).is_some();
+        by_time || by_function
     }
 
     /// Chooses another processor that can run.

@@ -1,7 +1,7 @@
 //! Restart policy for programs that ended.
 //!
-//! Key type: [`Backoff`]: pure arithmetic on the manifest's restart settings. Users: the service manager and the
-//! volume managers. Deliberately not here: clocks, and starting anything.
+//! Key types: [`Backoff`], pure arithmetic on the manifest's restart settings, and [`FirstStart`], how long dependents
+//! wait. Users: the service manager and the volume managers. Deliberately not here: clocks, and starting anything.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -9,6 +9,11 @@ use manifest_model::{Restart, Supervision};
 
 /// A run of this length counts as healthy and resets the back-off.
 pub const HEALTHY_NS: u64 = 5_000_000_000;
+
+/// Starts that fail before dependents go on without a program.
+pub const MAX_FAILED_STARTS: u32 = 6;
+/// Time in nanoseconds from the first start after which another failure makes dependents go on without a program.
+pub const MAX_START_NS: u64 = 30_000_000_000;
 
 /// Result of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,6 +89,28 @@ impl Backoff {
     }
 }
 
+/// The starts of a program that has not been ready, for which its dependents wait. One failure is no reason to go on
+/// without it, since a restart follows; a program that can never start must not hold them for ever.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FirstStart {
+    failed: u32,
+    begun_ns: Option<u64>,
+}
+
+impl FirstStart {
+    /// Begins a start, at a time of the monotonic clock in nanoseconds.
+    pub fn begin(&mut self, now_ns: u64) {
+        self.begun_ns.get_or_insert(now_ns);
+    }
+
+    /// Counts a failed start after which there is a restart; true if dependents go on without the program.
+    pub fn fail(&mut self, now_ns: u64) -> bool {
+        self.failed = self.failed.saturating_add(1);
+        let took_ns = self.begun_ns.map_or(0, |begun| now_ns.saturating_sub(begun));
+        self.failed >= MAX_FAILED_STARTS || took_ns >= MAX_START_NS
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -122,6 +149,21 @@ mod tests {
             assert_eq!(backoff.after(End::Failure, 0), Next::Restart { after_ms: 10 });
             backoff.forgive();
         }
+    }
+
+    #[test]
+    fn dependents_wait_for_some_starts_but_not_for_ever() {
+        let mut often = FirstStart::default();
+        often.begin(0);
+        for number in 1..=MAX_FAILED_STARTS {
+            assert_eq!(often.fail(u64::from(number)), number == MAX_FAILED_STARTS);
+        }
+        let mut slow = FirstStart::default();
+        slow.begin(7);
+        assert!(!slow.fail(MAX_START_NS));
+        slow.begin(MAX_START_NS);
+        assert!(slow.fail(MAX_START_NS + 7));
+        assert!(!FirstStart::default().fail(u64::MAX));
     }
 
     #[test]

@@ -8,8 +8,12 @@ use alloc::rc::Rc;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::RefCell;
+use core::future::poll_fn;
+use core::pin::pin;
+use core::task::Poll;
 
 use contracts::namespace_events::{self, Change};
+use sip::executor;
 use task_sync::Notify;
 
 /// Maximum number of events queued for one subscriber.
@@ -94,8 +98,7 @@ impl Watcher {
 }
 
 async fn deliver(watcher: Rc<Watcher>, mut events: namespace_events::Exp<namespace_events::states::Ready>) {
-    loop {
-        watcher.queued.until(|| !watcher.queue.borrow().changes.is_empty()).await;
+    while wait(&watcher, &events).await {
         let Some((change, path)) = watcher.queue.borrow_mut().changes.pop_front() else { continue };
         // Out of memory for the path: drop the subscriber, which sees a closed channel and subscribes again.
         let Ok(path) = client::namespace::block(&path) else { break };
@@ -105,6 +108,17 @@ async fn deliver(watcher: Rc<Watcher>, mut events: namespace_events::Exp<namespa
         }
     }
     watcher.queue.borrow_mut().ended = true;
+}
+
+/// Waits for a change; false if the subscriber is gone, which must not keep its place until something changes.
+async fn wait(watcher: &Watcher, events: &namespace_events::Exp<namespace_events::states::Ready>) -> bool {
+    let mut queued = pin!(watcher.queued.until(|| !watcher.queue.borrow().changes.is_empty()));
+    let mut gone = pin!(executor::gone(events));
+    poll_fn(|context| match queued.as_mut().poll(context) {
+        Poll::Ready(()) => Poll::Ready(true),
+        Poll::Pending => gone.as_mut().poll(context).map(|()| false),
+    })
+    .await
 }
 
 fn is_below(path: &str, prefix: &str) -> bool {

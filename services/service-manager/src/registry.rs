@@ -12,6 +12,7 @@ use core::task::{Poll, Waker};
 use contracts::service_manager::{ServiceError, ServiceState};
 use sip::process::Child;
 use sip::sync::{Event, Mutex};
+use supervision::FirstStart;
 
 /// A snapshot of a service.
 #[derive(Clone)]
@@ -32,6 +33,8 @@ pub struct Service {
     pub absent: bool,
     /// Whether it should run.
     wanted: bool,
+    /// Its starts since one was requested, until it is ready.
+    first_start: FirstStart,
     child: Option<Arc<Child>>,
 }
 
@@ -62,7 +65,7 @@ pub struct Registry {
     inner: Mutex<Inner>,
     /// Per service: set when its requested state changes.
     commands: Vec<Event>,
-    /// Per service: set when it is ready or has failed.
+    /// Per service: set when it is ready, rests, or has failed so often that its dependents go on without it.
     settled: Vec<Event>,
 }
 
@@ -78,6 +81,7 @@ impl Registry {
             started_ns: 0,
             absent: false,
             wanted: true,
+            first_start: FirstStart::default(),
             child: None,
         };
         let events = || instances.iter().map(|_| Event::manual()).collect::<Result<Vec<_>, _>>();
@@ -119,6 +123,7 @@ impl Registry {
         let service = &mut inner.services[index];
         service.process = process;
         service.started_ns = sip::time::monotonic();
+        service.first_start.begin(service.started_ns);
         service.child = Some(child);
         drop(inner);
         self.enter(index, ServiceState::Starting, String::new());
@@ -143,6 +148,11 @@ impl Registry {
         let service = &mut inner.services[index];
         service.state = state;
         service.reason = reason;
+        let is_settled = match state {
+            ServiceState::Starting => false,
+            ServiceState::BackingOff => service.first_start.fail(sip::time::monotonic()),
+            ServiceState::Running | ServiceState::Stopped | ServiceState::Failed => true,
+        };
         let process = service.process;
         if inner.listening {
             // Bounds the memory for a stalled subscriber.
@@ -152,7 +162,7 @@ impl Registry {
             inner.changes.push(Change { service: index, state, process });
         }
         drop(inner);
-        if !matches!(state, ServiceState::Starting) {
+        if is_settled {
             self.settled[index].set();
         }
     }
@@ -175,7 +185,7 @@ impl Registry {
         core::mem::take(&mut self.inner.lock().changes)
     }
 
-    /// Waits until the service is ready or has failed.
+    /// Waits until the service is ready, rests, or has failed so often that its dependents go on without it.
     pub fn wait_settled(&self, index: usize) {
         self.settled[index].wait();
     }
@@ -202,6 +212,7 @@ impl Registry {
         }
         service.wanted = true;
         service.state = ServiceState::Starting;
+        service.first_start = FirstStart::default();
         drop(inner);
         self.settled[index].reset();
         self.commands[index].set();

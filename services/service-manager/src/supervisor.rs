@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use client::namespace::Namespace;
 use contracts::directory::ProviderScope;
 use contracts::service_manager::ServiceState;
-use contracts::service_provider;
+use contracts::service_provider::{self, StartError};
 use manifest_model::{Instance, Manifest};
 use sip::Deadline;
 use sip::process::{Child, EpitaphKind, StopReason};
@@ -57,7 +57,11 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
         }
         let ran_ns = sip::time::monotonic().saturating_sub(begun);
         let was_wanted = registry.is_wanted(position);
-        let next = if was_wanted { backoff.after(outcome.end, ran_ns) } else { Next::Rest };
+        let end = match outcome.end {
+            End::Hopeless if needs(&manager, &instance) != needs_before || lacks(&manager, &instance) => End::Failure,
+            end => end,
+        };
+        let next = if was_wanted { backoff.after(end, ran_ns) } else { Next::Rest };
         let resting = match next {
             Next::Restart { after_ms } => {
                 registry.enter(position, ServiceState::BackingOff, outcome.reason.clone());
@@ -75,8 +79,7 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
             Next::Rest if was_wanted => Some(Rest::Own(ServiceState::Stopped)),
             Next::Rest => Some(Rest::Asked),
             Next::GiveUp => {
-                let often =
-                    if outcome.end == End::Hopeless { "" } else { "; it failed too often and is not restarted" };
+                let often = if end == End::Hopeless { "" } else { "; it failed too often and is not restarted" };
                 report::error(format_args!("service {}: {}{often}", instance.name, outcome.reason));
                 Some(Rest::Own(ServiceState::Failed))
             }
@@ -102,6 +105,14 @@ pub fn supervise(manager: Arc<Manager>, position: usize, mut namespace: Namespac
 fn needs(manager: &Manager, instance: &Instance) -> Vec<u64> {
     let required = |service: &Service| instance.requires.contains(&manager.machine.instance(service.instance).name);
     manager.registry.list().iter().filter(|service| required(service)).map(|service| service.process).collect()
+}
+
+/// Whether a service that the instance requires is about to start. What the instance finds wrong without it says nothing
+/// of the instance's configuration.
+fn lacks(manager: &Manager, instance: &Instance) -> bool {
+    let starts = |service: &Service| matches!(service.state, ServiceState::Starting | ServiceState::BackingOff);
+    let required = |service: &Service| instance.requires.contains(&manager.machine.instance(service.instance).name);
+    manager.registry.list().iter().any(|service| required(service) && starts(service))
 }
 
 /// Waits for the deadline; false if a stop was requested.
@@ -171,8 +182,9 @@ fn await_ready(provided: Provided, instance: &Instance, manifest: &Manifest, nam
     for (number, endpoint) in provided.into_iter().enumerate() {
         let ready = match endpoint.receive_by(deadline) {
             Ok(service_provider::ImpStart::Ready { next }) => next,
-            Ok(service_provider::ImpStart::NotReady { explanation, .. }) => {
-                return Started::Failed { reason: explanation.to_text(), end: End::Hopeless };
+            Ok(service_provider::ImpStart::NotReady { error, explanation, .. }) => {
+                let end = if error == StartError::Exhausted { End::Failure } else { End::Hopeless };
+                return Started::Failed { reason: explanation.to_text(), end };
             }
             Ok(service_provider::ImpStart::ChannelClosed(_)) => {
                 return Started::Failed { reason: "ended before it was ready".to_string(), end: End::Failure };

@@ -14,6 +14,7 @@ use stdio::report;
 
 use crate::Manager;
 use crate::claims::Claim;
+use crate::error::Error;
 use crate::mounts::FirstFailure;
 use crate::{look, places};
 
@@ -21,6 +22,9 @@ use crate::{look, places};
 const DISKS: &str = "/dev";
 /// Timeout for the children of the previous manager process to end, in milliseconds.
 const ORPHANS_MS: u64 = 5_000;
+/// First and last wait for memory, in milliseconds; each is twice the one before.
+const MIN_WAIT_MS: u64 = 20;
+const MAX_WAIT_MS: u64 = 1_000;
 
 /// Mounts all volumes. Completes when each of them serves or has failed.
 pub(crate) async fn mount_all(manager: &Rc<Manager>, prefixes: &str) {
@@ -60,10 +64,8 @@ fn mount_found(manager: &Rc<Manager>, prefixes: &str) -> Vec<executor::Task<()>>
             if !look::is_own(&manager, &disk).await {
                 return;
             }
-            let point = places::point_of(&disk);
-            let mounted = manager.mount(&disk, &point, MountAccess::WriteIfPossible, FirstFailure::StartsAgain).await;
-            match mounted {
-                Ok(_) => {}
+            match mount_at_boot(&manager, &disk).await {
+                Ok(()) => {}
                 // Another kind of volume, none, or mounted by another manager.
                 Err(error) if matches!(error.error, VolumeError::NotRecognised | VolumeError::DiskBusy) => {}
                 Err(error) => report::error(format_args!("not mounted: {}", error.explanation)),
@@ -71,6 +73,22 @@ fn mount_found(manager: &Rc<Manager>, prefixes: &str) -> Vec<executor::Task<()>>
         })
     };
     disks.into_iter().map(mount).collect()
+}
+
+/// Mounts a disk at its default mount point. A lack of memory may pass.
+async fn mount_at_boot(manager: &Rc<Manager>, disk: &str) -> Result<(), Error> {
+    let point = places::point_of(disk);
+    let mut wait_ms = MIN_WAIT_MS;
+    loop {
+        let mounted = manager.mount(disk, &point, MountAccess::WriteIfPossible, FirstFailure::StartsAgain).await;
+        match mounted {
+            Err(error) if error.error == VolumeError::Exhausted && wait_ms <= MAX_WAIT_MS => {
+                executor::sleep_until(Deadline::after_ms(wait_ms)).await;
+                wait_ms *= 2;
+            }
+            mounted => return mounted.map(drop),
+        }
+    }
 }
 
 /// The unclaimed disks; of a partitioned disk, its partitions instead.

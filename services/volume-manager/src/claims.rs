@@ -144,7 +144,12 @@ impl Claims {
             Err(AccessError::Name(NameError::AlreadyExists)) => {}
             Err(error) => return Err(NotTaken::Failed(error)),
         }
-        let all = self.all().map_err(NotTaken::Failed)?;
+        let all = self.all().map_err(|error| {
+            if made.is_ok() {
+                self.release(&claim.path);
+            }
+            NotTaken::Failed(error)
+        })?;
         let collides =
             |other: &&Claim| places::collide(&other.path, &claim.path) && (made.is_err() || other.path != claim.path);
         match all.iter().find(collides) {

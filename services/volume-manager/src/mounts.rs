@@ -15,7 +15,7 @@ use client::answer::{BULK_LIMIT, REQUEST_LIMIT, within};
 use client::namespace::TIMEOUT_MS;
 use contracts::directory::{NodeKind, ProviderScope};
 use contracts::file_system::{self, VolumeStatistics};
-use contracts::service_provider;
+use contracts::service_provider::{self, StartError};
 use contracts::volume_manager::{MountAccess, VolumeError};
 use sip::process::{Epitaph, EpitaphKind};
 use sip::{Deadline, Status, executor};
@@ -481,8 +481,9 @@ async fn await_ready(
     let provider = match before(deadline, provider.receive_async()).await.ok_or_else(too_late)? {
         service_provider::ImpStart::Ready { next } => next,
         service_provider::ImpStart::NotReady { error, explanation, .. } => {
+            let end = if error == StartError::Exhausted { End::Failure } else { End::Hopeless };
             let error = Error::new(error::of_start(error), explanation.to_text());
-            return Err(NotStarted { end: End::Hopeless, error });
+            return Err(NotStarted { end, error });
         }
         service_provider::ImpStart::ChannelClosed(_) => return Err(ended()),
     };

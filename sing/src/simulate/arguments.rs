@@ -18,8 +18,8 @@ pub struct SimulateArguments {
     /// Seeds of many runs, from A to below B
     #[arg(long, value_name = "A..B")]
     pub seeds: Option<Seeds>,
-    /// Kinds of faults: preempt, step, switch, delay, read-error, write-error, cut, kill, clock; KIND/N for one of N
-    /// opportunities; or all, none, harmless [default: the workload's, or harmless]
+    /// Kinds of faults: preempt, step, switch, delay, read-error, write-error, cut, kill, kill-call, memory, clock;
+    /// KIND/N for one of N opportunities; or all, none, harmless [default: the workload's, or harmless]
     #[arg(long, value_name = "KIND,...")]
     pub faults: Option<String>,
     /// These faults and no others, KIND:NUMBER of the opportunity, as a failure names them
@@ -40,6 +40,9 @@ pub struct SimulateArguments {
     /// Programs that are not ended by faults [default: service-manager, directory, shell]
     #[arg(long, value_name = "PROGRAM")]
     pub spare: Vec<String>,
+    /// End with the first seed that fails
+    #[arg(long)]
+    pub first: bool,
     /// Run every seed twice and compare the hashes
     #[arg(long)]
     pub twice: bool,
@@ -59,6 +62,14 @@ pub struct SimulateArguments {
 pub enum WorkloadName {
     /// Files of an ext2 disk under power cuts: what was synced is there
     Ext2,
+    /// Clients of a file system that is ended at any ABI call: lent blocks come home, files are as they must be
+    Files,
+    /// Channels, loans, principals and processes, by the conformance suite: no test fails, and nothing leaks
+    Kernel,
+    /// Addresses and files over a bad link between two machines: every fetch succeeds
+    Network,
+    /// The same, and programs end at any ABI call: what a fetch has got is right, and it succeeds in the end
+    Web,
     /// Programs ended at any ABI call: every service comes back, and nothing leaks
     Kills,
 }
@@ -68,7 +79,11 @@ impl WorkloadName {
     pub fn name(self) -> &'static str {
         match self {
             WorkloadName::Ext2 => "ext2",
+            WorkloadName::Files => "files",
+            WorkloadName::Kernel => "kernel",
             WorkloadName::Kills => "kills",
+            WorkloadName::Network => "network",
+            WorkloadName::Web => "web",
         }
     }
 }

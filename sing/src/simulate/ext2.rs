@@ -28,7 +28,7 @@ const CHECK_BYTES: u64 = 64 << 20;
 const MAX_WORDS: usize = 60;
 
 /// The files by path: their contents.
-type Files = BTreeMap<String, Vec<u8>>;
+pub type Files = BTreeMap<String, Vec<u8>>;
 
 /// One command of the shell, and what it does to the files.
 #[derive(Debug, Clone)]
@@ -202,7 +202,7 @@ impl ImageSink for Sink {
     }
 }
 
-fn make_disk(files: &Files) -> Vec<u8> {
+pub fn make_disk(files: &Files) -> Vec<u8> {
     let attributes = Attributes::readable(MADE);
     let file = |content: &Vec<u8>| {
         let extents = [(0, content.clone())].into();
@@ -235,7 +235,7 @@ fn make_disk(files: &Files) -> Vec<u8> {
 }
 
 /// Repairs a disk as a person need not be asked, and reads all its files.
-fn files_on(disk: Vec<u8>) -> Result<Files, String> {
+pub fn files_on(disk: Vec<u8>) -> Result<Files, String> {
     let disk = MemoryDisk::new(disk);
     let options = CheckOptions { mode: Mode::Preen, memory_bytes: CHECK_BYTES };
     let mut findings = Vec::new();

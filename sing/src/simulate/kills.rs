@@ -22,7 +22,7 @@ const COUNTERS: [(&str, u64); 6] = [
 ];
 
 /// A program that no fault ends: with it the time for the services to come back would be over too soon.
-pub const SPARED: &str = "sleep";
+pub const SPARED: &[&str] = &["sleep"];
 
 /// Separates what is used under kills from what is judged.
 const CALM: &str = "calm now";
@@ -31,11 +31,16 @@ const CALM: &str = "calm now";
 pub fn commands() -> String {
     let busy = "write /fs/disk0/kills one two three; cat /fs/disk0/kills | wc; ls /fs/disk0; cp /fs/disk0/large /fs/disk0/copy; \
                 random 8; sync; sleep 2";
-    let calm = format!(
-        "sleep 40; echo {CALM}; write /fs/disk0/last it works; cat /fs/disk0/last; knock; services --json; sysinfo --json"
-    );
+    let calm = calm_commands();
     let rounds = std::iter::repeat_n(busy, 7);
     rounds.chain([calm.as_str()]).collect::<Vec<_>>().join("; ")
+}
+
+/// Returns the commands that show what is to be judged, once the services had time to come back.
+pub fn calm_commands() -> String {
+    format!(
+        "sleep 40; echo {CALM}; write /fs/disk0/last it works; cat /fs/disk0/last; knock; services --json; sysinfo --json"
+    )
 }
 
 /// Returns what a run violates, compared with one of the same seed without kills.

@@ -2,15 +2,20 @@
 //!
 //! Key types: [`Case`] (what to run), [`Run`] (what came of it). Deliberately not here: what it means.
 
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::panic::resume_unwind;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
 use crate::failure::{Failure, Outcome};
-use crate::process::run_machine;
+use crate::process::run_machine_with;
 use crate::systems::Ready;
+
+use super::link::{self, Link};
 
 /// Timeout of one run, in time of the host. Only a program that computes for ever without an ABI call takes so long.
 const HOST_LIMIT: Duration = Duration::from_secs(60);
@@ -53,8 +58,8 @@ pub struct Case {
     pub processors: u8,
     /// Its faults.
     pub faults: Faults,
-    /// Commands of the shell.
-    pub commands: Option<String>,
+    /// Parameters of the system's first program.
+    pub parameters: Vec<(&'static str, String)>,
     /// The disks, in order.
     pub disks: Vec<DiskContent>,
     /// Programs that no fault ends.
@@ -122,6 +127,91 @@ pub struct Run {
 /// # Errors
 /// The machine cannot be started, or its files cannot be written.
 pub fn run(ready: &Ready, case: &Case) -> Outcome<Run> {
+    run_at(ready, case, None)
+}
+
+/// Runs machines that a link joins. The result is that of the last one, and has the other ones' faults, ends and disks, too.
+///
+/// # Errors
+/// A machine cannot be started, or its files cannot be written; or the faults are none.
+pub fn run_linked(ready: &Ready, cases: &[Case]) -> Outcome<Run> {
+    let Some(first) = cases.first() else { unreachable!("a link without machines") };
+    let (of_link, of_machines) = match &first.faults {
+        Faults::Kinds(kinds) => {
+            let (link, rest) = link::Faults::of_kinds(kinds).map_err(Failure::new)?;
+            (link, vec![Faults::Kinds(rest); cases.len()])
+        }
+        Faults::Exactly(faults) => {
+            let of = |number: usize| {
+                let own = faults.iter().filter_map(|fault| fault.strip_prefix(&format!("{number}/")));
+                Faults::Exactly(own.map(str::to_owned).collect())
+            };
+            (link::Faults::exactly(faults), (1..=cases.len()).map(of).collect())
+        }
+    };
+    let pairs = cases.iter().map(|_| UnixStream::pair()).collect::<Result<Vec<_>, _>>();
+    let pairs = pairs.map_err(|error| Failure::new(format!("the link cannot be made ({error})")))?;
+    let (own, theirs): (Vec<UnixStream>, Vec<UnixStream>) = pairs.into_iter().unzip();
+    let link = Link::new(own, first.seed, of_link);
+    std::thread::scope(|scope| {
+        let link = scope.spawn(|| link.run());
+        let machines = cases.iter().zip(of_machines).zip(theirs).zip(1..).map(|(((case, faults), link), number)| {
+            let trace = case.trace.as_ref().map(|path| path.with_extension(number.to_string()));
+            let case = Case { faults, trace, ..case.clone() };
+            scope.spawn(move || run_at(ready, &case, Some((link, number))))
+        });
+        let machines: Vec<_> = machines.collect();
+        let runs = machines.into_iter().map(|machine| machine.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        let runs = runs.collect::<Outcome<Vec<Run>>>()?;
+        let used = link.join().unwrap_or_else(|panic| resume_unwind(panic));
+        Ok(joined(runs, used))
+    })
+}
+
+/// Makes one result of those of all machines.
+fn joined(runs: Vec<Run>, of_link: Vec<String>) -> Run {
+    let mut whole: Option<Run> = None;
+    for (run, number) in runs.into_iter().zip(1..) {
+        let named = |mut report: Report| {
+            report.faults = report.faults.iter().map(|fault| format!("{number}/{fault}")).collect();
+            report
+        };
+        let run = Run { report: run.report.map(named), ..run };
+        whole = Some(match whole {
+            None => run,
+            Some(before) => before.and(run),
+        });
+    }
+    let Some(mut whole) = whole else { unreachable!("a link without machines") };
+    if let Ok(report) = &mut whole.report {
+        report.faults.extend(of_link);
+    }
+    whole
+}
+
+impl Run {
+    /// Adds the run of another machine, which has the say how both ended.
+    fn and(self, last: Run) -> Run {
+        let report = match (self.report, last.report) {
+            (Err(why), _) | (_, Err(why)) => Err(why),
+            (Ok(first), Ok(last)) => Ok(Report {
+                hash: format!("{}{}", first.hash, last.hash),
+                virtual_ns: first.virtual_ns.max(last.virtual_ns),
+                calls: first.calls + last.calls,
+                events: first.events + last.events,
+                end: if first.end == End::Off { last.end } else { first.end },
+                status: last.status,
+                faults: [first.faults, last.faults].concat(),
+                killed: [first.killed, last.killed].concat(),
+            }),
+        };
+        let (text, disks) = (self.text + &last.text, [self.disks, last.disks].concat());
+        Run { report, text, disks, host: self.host.max(last.host) }
+    }
+}
+
+/// Runs a case to its end, at a link as the station with this number.
+fn run_at(ready: &Ready, case: &Case, link: Option<(UnixStream, u8)>) -> Outcome<Run> {
     let folder = tempfile::tempdir().map_err(|error| Failure::file("make", &std::env::temp_dir(), &error))?;
     let report = folder.path().join("report");
     let mut command = Command::new(&ready.machine);
@@ -150,11 +240,15 @@ pub fn run(ready: &Ready, case: &Case) -> Outcome<Run> {
         left.push(folder.path().join(format!("left{number}")));
         command.arg("--disk").arg(path).arg("--disk-left").arg(&left[number]);
     }
-    if let Some(commands) = &case.commands {
-        command.args(["--parameter", &format!("commands={commands}")]);
+    for (name, value) in &case.parameters {
+        command.args(["--parameter", &format!("{name}={value}")]);
     }
+    if let Some((_, number)) = &link {
+        command.args(["--link", &number.to_string()]);
+    }
+    let stdin = link.map_or_else(Stdio::null, |(socket, _)| Stdio::from(OwnedFd::from(socket)));
     let begin = Instant::now();
-    let output = run_machine(command, HOST_LIMIT)?;
+    let output = run_machine_with(command, stdin, HOST_LIMIT)?;
     let host = begin.elapsed();
     let without = || output.problem.clone().unwrap_or_else(|| "the machine left no report".into());
     let report = std::fs::read(&report).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).ok_or_else(without);

@@ -114,8 +114,51 @@ fn services_come_back() {
 }
 
 #[test]
+fn lent_blocks_come_home_and_files_are_as_they_must_be() {
+    let lines = simulated(&["--workload", "files", "--seeds", "0..6"]);
+    let killed: usize = lines.iter().filter_map(|line| line["killed"].as_array()).map(Vec::len).sum();
+    assert!(killed >= 100, "{killed} programs were ended");
+}
+
+#[test]
+fn the_conformance_suite_passes_whoever_goes_on() {
+    simulated(&["--workload", "kernel", "--seeds", "0..55"]);
+}
+
+#[test]
+fn fetches_succeed_over_bad_links() {
+    let lines = simulated(&["--workload", "network", "--seeds", "0..12", "--twice"]);
+    let of = |line: &Value, kind: &str| {
+        let faults = line["faults"].as_array().cloned().unwrap_or_default();
+        faults.iter().any(|fault| fault.as_str().is_some_and(|fault| fault.starts_with(kind)))
+    };
+    for kind in ["loss:", "link-delay:", "duplicate:", "corrupt:", "link-cut:"] {
+        assert!(lines.iter().any(|line| of(line, kind)), "no {kind}");
+    }
+}
+
+#[test]
+fn what_a_client_has_got_is_right_whoever_ends() {
+    let lines = simulated(&["--workload", "web", "--seeds", "0..12"]);
+    let killed: usize = lines.iter().filter_map(|line| line["killed"].as_array()).map(Vec::len).sum();
+    assert!(killed >= 24, "{killed} programs were ended");
+}
+
+#[test]
+fn services_come_back_after_calls_that_are_made_once_and_a_lack_of_memory() {
+    simulated(&["--workload", "kills", "--seeds", "500..510", "--faults", "harmless,kill-call/60"]);
+    simulated(&["--workload", "kills", "--seeds", "520..530", "--faults", "harmless,memory/300"]);
+}
+
+#[test]
 #[ignore = "long: thousands of seeds"]
 fn thousands_of_seeds_find_nothing() {
+    simulated(&["--workload", "files", "--seeds", "10000..10500"]);
+    simulated(&["--workload", "kernel", "--seeds", "10000..15000"]);
+    simulated(&["--workload", "network", "--seeds", "10000..12000"]);
+    simulated(&["--workload", "web", "--seeds", "10000..12000"]);
+    simulated(&["--workload", "kills", "--seeds", "20000..21000", "--faults", "harmless,kill-call/60"]);
+    simulated(&["--workload", "kills", "--seeds", "21000..22000", "--faults", "harmless,memory/300"]);
     simulated(&["--workload", "ext2", "--seeds", "10000..14000", "--faults", "harmless,cut/100"]);
     simulated(&["--workload", "kills", "--seeds", "10000..11000"]);
 }
@@ -125,6 +168,30 @@ fn thousands_of_seeds_find_nothing() {
 #[test]
 fn regression_a_new_journal_without_its_inode() {
     simulated(&["--workload", "ext2", "--seed", "21", "--processors", "8", "--exactly", "cut:52"]);
+}
+
+/// A service that was ended before it was ready let its dependents start without it, and they gave up for ever.
+#[test]
+fn regression_dependents_of_a_service_that_is_started_again() {
+    for seed in ["111", "156", "194"] {
+        simulated(&["--workload", "kills", "--seed", seed, "--faults", "harmless,kill/1500"]);
+    }
+}
+
+/// A subscriber to changes of names that ended kept its channel, and its place among the subscribers, until the next
+/// change.
+#[test]
+fn regression_a_subscriber_that_ended_without_a_change() {
+    simulated(&["--workload", "kills", "--seed", "76", "--faults", "harmless,kill/1500"]);
+}
+
+/// A disk in memory, or a file system, that lacked memory at its start was given up for ever; so was a volume that could
+/// not be claimed at boot, whose claim stayed.
+#[test]
+fn regression_a_lack_of_memory_passes() {
+    for seed in ["56", "133"] {
+        simulated(&["--workload", "kills", "--seed", seed, "--faults", "harmless,memory/300"]);
+    }
 }
 
 /// The file system that a restarted manager of volumes started was ended before it was ready: the volume stayed away.

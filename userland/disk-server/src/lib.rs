@@ -17,6 +17,7 @@ mod pending;
 pub use pending::Pending;
 
 use alloc::rc::Rc;
+use alloc::string::String;
 use core::future::Future;
 
 use contracts::disk::{self, DiskError, ExpReady, states};
@@ -81,18 +82,34 @@ pub trait Medium: 'static {
     fn flush(&self) -> impl Future<Output = Result<(), DiskError>>;
 }
 
-/// The whole `main` of a driver: `open` opens the device or returns an error sentence; then clients
-/// are served until the provider channel closes. Returns the exit status.
-pub fn run<M: Medium>(
+/// Why a device is not served.
+#[derive(Debug)]
+pub struct NotOpened {
+    /// Its kind: after [`StartError::Exhausted`] the driver is started again.
+    pub error: StartError,
+    /// A sentence for people.
+    pub explanation: String,
+}
+
+impl From<String> for NotOpened {
+    fn from(explanation: String) -> NotOpened {
+        NotOpened { error: StartError::Missing, explanation }
+    }
+}
+
+/// The whole `main` of a driver: `open` opens the device or returns an error, a sentence if the device is missing; then
+/// clients are served until the provider channel closes. Returns the exit status.
+pub fn run<M: Medium, E: Into<NotOpened>>(
     clients: service_provider::Exp<service_provider::states::Start>,
-    open: impl FnOnce() -> Result<M, alloc::string::String>,
+    open: impl FnOnce() -> Result<M, E>,
 ) -> i32 {
     let disk = match open() {
         Ok(medium) => Disk::new(medium),
-        Err(explanation) => {
+        Err(error) => {
+            let NotOpened { error, explanation } = error.into();
             match ExVec::from_slice(explanation.as_bytes()) {
                 // The parent process reports it.
-                Ok(block) => drop(clients.not_ready(StartError::Missing, block)),
+                Ok(block) => drop(clients.not_ready(error, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }
             return 1;

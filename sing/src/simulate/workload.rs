@@ -1,0 +1,155 @@
+//! What a seed of a workload runs, and how it is judged.
+//!
+//! Key type: [`Task`]. Neighbours: a module for each workload (`ext2`, `files`, `kernel`, `kills`), and `simulate`, which
+//! runs tasks. Deliberately not here: findings that concern the machine itself.
+
+use std::path::Path;
+
+use crate::builder::UnsafeTests;
+
+use super::arguments::WorkloadName;
+use super::machine::{DiskContent, Report, Run};
+use super::network::{self, Errands};
+use super::{ext2, files, kernel, kills};
+
+/// Judges a run by its report, and, for a workload that is compared, the run without faults.
+type Judge = Box<dyn Fn(&Report, &Run, Option<&Run>) -> Result<(), String>>;
+
+/// What a seed of a workload runs.
+pub struct Task {
+    /// Parameters of the system's first program.
+    pub parameters: Vec<(&'static str, String)>,
+    /// The disks, in order.
+    pub disks: Vec<DiskContent>,
+    /// Another machine at the same link.
+    pub other: Option<Other>,
+    /// Virtual time in seconds after which no fault harms.
+    pub calm_after_s: Option<u64>,
+    /// Programs that no fault ends, besides those that no workload can do without.
+    pub spared: &'static [&'static str],
+    /// Whether a run without faults is needed to judge it.
+    pub is_compared: bool,
+    judge: Judge,
+}
+
+/// The other machine at a link.
+pub struct Other {
+    /// Parameters of its first program.
+    pub parameters: Vec<(&'static str, String)>,
+    /// Its disks, in order.
+    pub disks: Vec<DiskContent>,
+    /// As [`Task::spared`], there.
+    pub spared: &'static [&'static str],
+}
+
+impl Task {
+    /// Returns what is wrong with a run.
+    pub fn finding(&self, report: &Report, run: &Run, without: Option<&Run>) -> Option<String> {
+        (self.judge)(report, run, without).err()
+    }
+}
+
+impl WorkloadName {
+    /// Returns the manifest of its system.
+    pub fn system(self) -> &'static Path {
+        Path::new(match self {
+            WorkloadName::Ext2 | WorkloadName::Kills => "hosted",
+            WorkloadName::Files => "storm",
+            WorkloadName::Kernel => "conformance",
+            WorkloadName::Network | WorkloadName::Web => "web-tap",
+        })
+    }
+
+    /// Whether its system has programs that are unsafe, for tests of the kernel.
+    pub fn unsafe_tests(self) -> UnsafeTests {
+        if self == WorkloadName::Kernel { UnsafeTests::Allowed } else { UnsafeTests::Refused }
+    }
+
+    /// Returns the faults that its runs have unless others are asked for.
+    pub fn faults(self) -> &'static str {
+        match self {
+            WorkloadName::Ext2 => "harmless,cut/150",
+            WorkloadName::Files => "harmless,kill/1200,kill-call/60",
+            WorkloadName::Kernel => "harmless",
+            WorkloadName::Kills => "harmless,kill/4000",
+            WorkloadName::Network => "harmless,link",
+            WorkloadName::Web => "harmless,link,kill/12000,kill-call/300",
+        }
+    }
+
+    /// Returns what a seed runs.
+    pub fn task(self, seed: u64) -> Task {
+        match self {
+            WorkloadName::Ext2 => {
+                let story = ext2::Story::new(seed);
+                Task {
+                    parameters: commands(story.commands()),
+                    disks: vec![DiskContent::Bytes(story.disk())],
+                    calm_after_s: None,
+                    spared: &[],
+                    is_compared: false,
+                    other: None,
+                    judge: Box::new(move |report, run, _| {
+                        story.judge(report, &run.text, run.disks.first().cloned().unwrap_or_default())
+                    }),
+                }
+            }
+            WorkloadName::Files => Task {
+                parameters: commands(files::commands(seed)),
+                disks: vec![DiskContent::Bytes(ext2::Story::new(0).disk())],
+                calm_after_s: Some(kills::CALM_AFTER_S),
+                spared: files::SPARED,
+                is_compared: true,
+                other: None,
+                judge: Box::new(|report, run, without| {
+                    files::judge(&run.text)?;
+                    kills::judge(report, &run.text, without.map_or("", |without| &without.text))
+                }),
+            },
+            WorkloadName::Kernel => Task {
+                parameters: kernel::parameters(seed),
+                disks: Vec::new(),
+                calm_after_s: None,
+                spared: &[],
+                is_compared: false,
+                other: None,
+                judge: Box::new(|report, run, _| kernel::judge(report, &run.text)),
+            },
+            WorkloadName::Network | WorkloadName::Web => errands(seed),
+            WorkloadName::Kills => Task {
+                parameters: commands(kills::commands()),
+                disks: vec![DiskContent::Bytes(ext2::Story::new(0).disk())],
+                calm_after_s: Some(kills::CALM_AFTER_S),
+                spared: kills::SPARED,
+                is_compared: true,
+                other: None,
+                judge: Box::new(|report, run, without| {
+                    kills::judge(report, &run.text, without.map_or("", |without| &without.text))
+                }),
+            },
+        }
+    }
+}
+
+/// Returns what a seed of `network` or `web` runs: the server is the other machine.
+fn errands(seed: u64) -> Task {
+    let errands = Errands::new(seed);
+    let other = Other {
+        parameters: commands(Errands::server_commands()),
+        disks: vec![DiskContent::Bytes(errands.server_disk())],
+        spared: network::SPARED_BY_SERVER,
+    };
+    Task {
+        parameters: commands(errands.client_commands()),
+        disks: vec![DiskContent::Bytes(ext2::make_disk(&ext2::Files::new()))],
+        other: Some(other),
+        calm_after_s: Some(network::CALM_AFTER_S),
+        spared: network::SPARED_BY_CLIENT,
+        is_compared: false,
+        judge: Box::new(move |report, run, _| errands.judge(report, &run.text, &run.disks)),
+    }
+}
+
+fn commands(text: String) -> Vec<(&'static str, String)> {
+    vec![("commands", text)]
+}
