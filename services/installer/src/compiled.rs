@@ -73,9 +73,11 @@ pub(crate) fn ready(
     let Some(name) = parsed.manifest.code.template() else {
         return Ok(Ready { block: ExVec::from_slice(package).map_err(exhausted)?, kept: Vec::new() });
     };
-    if until.is_some_and(Deadline::has_passed) {
-        return Err(Failed::NotCompiled("there is no time left; try again later".into()));
-    }
+    let is_in_time = || match until {
+        Some(until) if until.has_passed() => Err(Failed::NotCompiled("there is no time left; try again later".into())),
+        _ => Ok(()),
+    };
+    is_in_time()?;
     let template = || {
         let index = present.programs.iter().position(|program| program.manifest.name == name);
         let image = index.ok_or(Status::NotFound).and_then(diagnostics::template_image);
@@ -91,6 +93,8 @@ pub(crate) fn ready(
             return joined(package, &image, &proven);
         }
     }
+    // Loading the compiler alone takes seconds on a slow machine.
+    is_in_time()?;
     let module = ExVec::from_slice(parsed.image_bytes).map_err(exhausted)?;
     let image = compile(template()?, module, until)?;
     let proven = prove(template()?, package, &image, until)?;

@@ -182,7 +182,7 @@ impl Installer {
         };
         let index = store.index().clone();
         let until = match when {
-            When::BeforeReady => Some(Deadline::after_ms(BEFORE_READY_MS)),
+            When::BeforeReady => Some(Deadline::PASSED),
             When::Ready => None,
         };
         let mut replayed = Replayed { installer: self, store: &mut store, until, is_late: false };
@@ -416,15 +416,12 @@ impl Installer {
 /// When the store is replayed.
 #[derive(Clone, Copy)]
 enum When {
-    /// Nobody waits for longer than [`BEFORE_READY_MS`]: proofs take time, and the system starts without the installer if
-    /// it is not ready in time.
+    /// WebAssembly programs are left for later: the system does not wait for proofs, and starts without an installer that
+    /// is not ready in time.
     BeforeReady,
     /// There is time for everything.
     Ready,
 }
-
-/// Maximum time of compiling and proving before the installer is ready. The service manager waits three times as long.
-const BEFORE_READY_MS: u64 = 10_000;
 
 /// The running system, during replay of the store.
 struct Replayed<'a> {

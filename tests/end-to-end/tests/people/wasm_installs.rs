@@ -245,7 +245,7 @@ fn a_compiler_that_is_killed_leaves_nothing() {
     let run = trial.run(&format!("install database.package > report & {tries} wait; cat report; ps"));
     run.orderly();
     assert!(run.text().contains("`compiler` ended: "), "{run}");
-    assert!(!run.text().contains("database"), "nothing is installed: {run}");
+    assert!(run.text().contains("nothing was changed"), "{run}");
     assert_eq!(trial.kept("installed"), None);
     trial.disk.check();
 }
