@@ -513,7 +513,7 @@ impl Machine for Simulated {
         state.spins = 0;
         state.note(current, Entry::Call, &[call.process, call.function.into(), call.status, call.value]);
         state.perhaps_jump(current);
-        let is_ended = !self.spared.contains(call.program) && state.ends(current, call.program, call.function.into());
+        let is_ended = !self.spared.contains(call.program) && state.ends(current, call.program, call.function);
         if is_ended {
             state.killed.push(format!("{} {}", call.program, call.process));
         }
