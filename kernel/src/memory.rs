@@ -176,7 +176,7 @@ fn give_run(free: &mut FrameAllocator<ORDERS>, mut first: usize, mut count: usiz
 
 /// Allocates a run of pages that read as zero. The caller holds no lock and may be preempted.
 fn allocate_run(count: usize) -> Option<usize> {
-    if machine().refuses_memory() {
+    if preempt::is_observed() && machine().refuses_memory() {
         return None;
     }
     let first = RUNS.lock().as_mut()?.take(count)?;

@@ -26,6 +26,12 @@ pub const PENDING_WAKE: u32 = 32;
 /// through the functions that do pending work.
 pub const PENDING_OBSERVER: u32 = 64;
 
+/// Whether the machine observes calls.
+#[inline(always)]
+pub fn is_observed() -> bool {
+    crate::arch::cpu_pending() & PENDING_OBSERVER != 0
+}
+
 /// Items of a long loop between two preemption points.
 const ITEMS: usize = 32;
 

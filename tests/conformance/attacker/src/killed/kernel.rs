@@ -34,7 +34,13 @@ pub(super) fn scene(name: &str) -> Option<Scene> {
         },
         "program_changes" => |stage| stage.run("program_changes", &[]),
         "measurement" => |stage| stage.run("measurement", &[stage.round % 2]),
-        "template_image" => |stage| stage.run("template_image", &[stage.round]),
+        "template_image" => |stage| {
+            for index in 0..stage.must("program_count", &[]) {
+                if let Some(block) = stage.one_of("template_image", &[index], &[Status::NotFound]) {
+                    stage.run("heap_free", &[block]);
+                }
+            }
+        },
         "cycles" => |stage| stage.run("cycles", &[]),
         "trace_note" => |stage| stage.run("trace_note", &[1, 2]),
         "audit_note" => |stage| stage.run("audit_note", &[put_text("somebody refused read on nothing (killed)")]),
