@@ -114,6 +114,7 @@ pub extern "C" fn arrive_new_thread() {
 pub fn processor_main() {
     let cpu = cpu::this();
     if machine().observes_calls() {
+        preempt::begin_observed();
         cpu.pending.fetch_or(PENDING_OBSERVER, Ordering::Relaxed);
     }
     loop {

@@ -5,6 +5,7 @@
 //! preemption point may call are installed at boot; they are off every fast path.
 
 use alloc::boxed::Box;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::lock::AtomicRef;
 use crate::machine::machine;
@@ -26,10 +27,17 @@ pub const PENDING_WAKE: u32 = 32;
 /// through the functions that do pending work.
 pub const PENDING_OBSERVER: u32 = 64;
 
+static OBSERVED: AtomicBool = AtomicBool::new(false);
+
+/// Notes that the machine observes calls.
+pub fn begin_observed() {
+    OBSERVED.store(true, Ordering::Relaxed);
+}
+
 /// Whether the machine observes calls.
 #[inline(always)]
 pub fn is_observed() -> bool {
-    crate::arch::cpu_pending() & PENDING_OBSERVER != 0
+    OBSERVED.load(Ordering::Relaxed)
 }
 
 /// Items of a long loop between two preemption points.
