@@ -63,7 +63,7 @@ const INSTRUCTIONS: [&str; 45] = [
 /// Its addresses.
 const ADDRESSES: u64 = 18;
 /// Numbers of functions that do not exist; 0 stands for the highest.
-const NUMBERS: [u64; 4] = [112, 127, 1 << 32, 0];
+const NUMBERS: [u64; 4] = [sip::abi::FUNCTIONS.len() as u64, 127, 1 << 32, 0];
 /// Processes beyond the domains of the machine.
 const TOO_MANY: usize = 1_100;
 
