@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use manifest_model::Trust;
+use manifest_model::{Code, Manifest, Trust};
 use package_build::{build_package, build_system};
 use package_check::sha256;
 use sing::builder::{self, UnsafeTests};
@@ -72,8 +72,9 @@ fn system(repository: &Repository) -> Outcome<PathBuf> {
     let composed = compose(&compiler, template, &folder)?;
     let signer = systems::signer(repository)?;
     let failed = |error: &dyn std::fmt::Display| Failure::new(format!("the image of `{PROGRAM}` is refused: {error}"));
-    let package = build_package(catalogue.manifest(PROGRAM)?.clone(), bill.as_bytes(), &composed, &signer)
-        .map_err(|error| failed(&error))?;
+    // The template with the suite in it is a program.
+    let manifest = Manifest { code: Code::Image { digest: [0; 32] }, ..catalogue.manifest(PROGRAM)?.clone() };
+    let package = build_package(manifest, bill.as_bytes(), &composed, &signer).map_err(|error| failed(&error))?;
     system.trust = Trust::in_key(signer.key.public());
     let bytes = build_system(&system, &[package], &signer.key).map_err(|error| failed(&error))?;
     write_whole(&image, &bytes)?;

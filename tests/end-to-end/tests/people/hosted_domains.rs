@@ -136,7 +136,7 @@ fn newest_that_stays(machine: u32) -> u32 {
 
 /// Whether a domain's process has more than the window in it: neither the template nor the one it makes ahead has.
 fn is_used(process: u32) -> bool {
-    std::fs::read_to_string(format!("/proc/{process}/maps")).is_ok_and(|maps| maps.contains("singularity-images"))
+    std::fs::read_to_string(format!("/proc/{process}/maps")).is_ok_and(|maps| maps.contains("singularity-stacks"))
 }
 
 #[test]
