@@ -147,6 +147,22 @@ pub(crate) fn stop(child: &Child) -> Result<Epitaph, String> {
     Ok(epitaph)
 }
 
+/// Waits until all that a child does is wait, however slow the machine is.
+pub(crate) fn settle(child: &Child) -> Result<(), String> {
+    let id = child.id().map_err(|status| format!("its process id: {}", status.text()))?;
+    let deadline = Deadline::after_ms(SETTLED_WITHIN_MS);
+    while !deadline.has_passed() {
+        let threads = sip::diagnostics::threads().map_err(|status| format!("the threads: {}", status.text()))?;
+        let mut own = threads.iter().filter(|thread| thread.process == id).peekable();
+        if own.peek().is_some() && own.all(|thread| thread.state == sip::abi::ThreadState::Blocked as u64) {
+            return Ok(());
+        }
+        sip::thread::sleep(Deadline::after_ms(1));
+    }
+    Err("a child goes on that was to wait".into())
+}
+const SETTLED_WITHIN_MS: u64 = 10_000;
+
 /// Stops a child that cannot have ended otherwise.
 pub(crate) fn stop_running(child: &Child) -> Result<(), String> {
     let epitaph = stop(child)?;

@@ -197,7 +197,7 @@ fn last_borrower_ends(_: &Settings) -> Outcome {
 
 fn middle_borrower_ends(_: &Settings) -> Outcome {
     let Nested { lender, middle, last } = nested("keep-loan", "wait")?;
-    sip::thread::sleep(sip::Deadline::after_ms(5));
+    [&middle, &last].into_iter().try_for_each(crate::job::settle)?;
     crate::job::stop_running(&middle)?;
     // The last borrower still has the block: the channel's closure is not reported before its return.
     let Err(lender) = lender.receive_by(sip::Deadline::after_ms(5)) else {

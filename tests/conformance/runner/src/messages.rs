@@ -10,7 +10,7 @@ use errand::{
 };
 use sip::exheap::ExVec;
 
-use crate::job::{attacker, channel, citizen, end_of, stop_running};
+use crate::job::{attacker, channel, citizen, end_of, settle, stop_running};
 use crate::{Outcome, Settings, Test, check, function};
 
 /// Exits of a running citizen: by itself or killed.
@@ -38,7 +38,7 @@ pub(crate) fn tests() -> Vec<Test> {
 /// Ends a child that was started with one of [`ENDINGS`].
 pub(crate) fn finish(child: &sip::process::Child, ending: &str) -> Outcome {
     if ending == "wait" {
-        sip::thread::sleep(sip::Deadline::after_ms(3));
+        settle(child)?;
         stop_running(child)
     } else {
         end_of(child).map(drop)
