@@ -4,25 +4,9 @@
 # Needs cargo, and of Debian: clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32.
 set -eu
 
-here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-# The sources: version and checksum of the archive are those of the registry.
-version=0.14.0
-mkdir "$work/src"
-: >"$work/src/lib.rs"
-cat >"$work/Cargo.toml" <<END
-[package]
-name = "sources"
-version = "0.0.0"
-edition = "2024"
-[dependencies]
-rquickjs-sys = "=$version"
-END
-cd "$work"
-cargo vendor --quiet vendor >/dev/null
-cd "$work/vendor/rquickjs-sys/quickjs"
+. "$(dirname "$0")/../vendor.sh"
+vendor rquickjs-sys 0.14.0
+cd quickjs
 echo "10fc49c7a1fbe83a423055dd4e5c6e6cc3cc750acd39c7acdcfd085c10850db9  -" >"$work/sum"
 cat ./*.c ./*.h gen/*.c | sha256sum --check --quiet "$work/sum"
 

@@ -4,25 +4,9 @@
 # Needs cargo, and of Debian: clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32.
 set -eu
 
-here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-# The sources: version and checksum of the archive are those of the registry.
-version=551.1.0
-mkdir "$work/src"
-: >"$work/src/lib.rs"
-cat >"$work/Cargo.toml" <<END
-[package]
-name = "sources"
-version = "0.0.0"
-edition = "2024"
-[dependencies]
-lua-src = "=$version"
-END
-cd "$work"
-cargo vendor --quiet vendor >/dev/null
-cd "$work/vendor/lua-src/lua-5.4.9"
+. "$(dirname "$0")/../vendor.sh"
+vendor lua-src 551.1.0
+cd lua-5.4.9
 echo "e4e7941707418e642483f38f27003f7d733c23284f18a5ac796693c05f212d34  -" >"$work/sum"
 cat ./*.c ./*.h | sha256sum --check --quiet "$work/sum"
 

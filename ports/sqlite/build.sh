@@ -4,25 +4,9 @@
 # Needs cargo, and of Debian: clang-14 lld-14 wasi-libc libclang-rt-14-dev-wasm32.
 set -eu
 
-here=$(cd "$(dirname "$0")" && pwd)
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-# The sources: version and checksum of the archive are those of the registry.
-version=0.35.0
-mkdir "$work/src"
-: >"$work/src/lib.rs"
-cat >"$work/Cargo.toml" <<END
-[package]
-name = "sources"
-version = "0.0.0"
-edition = "2024"
-[dependencies]
-libsqlite3-sys = "=$version"
-END
-cd "$work"
-cargo vendor --quiet vendor >/dev/null
-sources=$work/vendor/libsqlite3-sys/sqlite3
+. "$(dirname "$0")/../vendor.sh"
+vendor libsqlite3-sys 0.35.0
+sources=$PWD/sqlite3
 echo "c9a0b6829b81d5f1b78392181f09744c818117a725667411d517b98149fcd3be  $sources/sqlite3.c" | sha256sum --check --quiet
 
 clang-14 --target=wasm32-wasi -O2 -s -o "$here/sqlite.wasm" "-I$sources" \
