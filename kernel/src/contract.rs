@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use abi::{Automaton, Direction, MessageShape, NO_TRANSITION, ScalarRange, name_tag};
 
+use crate::histogram::Histogram;
 use crate::lock::SpinLock;
 use crate::unchecked::MONITORED;
 
@@ -50,6 +51,10 @@ pub struct Contract {
     messages: Vec<Monitored>,
     next: Vec<u16>,
     senders: Vec<Option<SideIndex>>,
+    /// Its index among all contracts.
+    pub index: u32,
+    /// Latencies of sampled messages, by receiving side.
+    pub latencies: [Histogram; 2],
 }
 
 /// Checks of the monitor for one message.
@@ -103,6 +108,8 @@ impl Contract {
             next: automaton.states.iter().flat_map(|state| state.next.iter().copied()).collect(),
             messages,
             senders,
+            index: 0,
+            latencies: Default::default(),
             bytes: bytes.to_vec(),
             fingerprint,
             automaton,
@@ -153,12 +160,13 @@ pub fn register(bytes: &[u8], fingerprint: [u8; 32]) -> Result<&'static Contract
         return Ok(known);
     }
     let automaton = Automaton::decode(bytes).map_err(RegisterError::Malformed)?;
-    let contract = Contract::new(automaton, bytes, fingerprint);
+    let mut contract = Contract::new(automaton, bytes, fingerprint);
     let mut contracts = CONTRACTS.lock();
     match contracts.iter().find(|known| known.tag == contract.tag) {
         Some(known) if known.fingerprint == fingerprint => Ok(known),
         Some(_) => Err(RegisterError::Differs),
         None => {
+            contract.index = contracts.len() as u32;
             let contract: &'static Contract = Box::leak(Box::new(contract));
             contracts.push(contract);
             Ok(contract)

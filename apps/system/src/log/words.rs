@@ -98,6 +98,11 @@ fn words(event: &TraceRecord, names: &Names, endpoints: &mut Endpoints) -> Strin
             None => format!("ended for an unknown reason ({a})"),
         },
         TraceKind::CameHome => String::from("got a lent block back"),
+        TraceKind::Blocked
+        | TraceKind::GaveWay
+        | TraceKind::Resumed
+        | TraceKind::RequestBegun
+        | TraceKind::RequestDone => String::from(kind.text()),
     }
 }
 
