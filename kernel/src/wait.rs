@@ -11,8 +11,8 @@ use abi::TraceKind;
 use abi::limits::NEVER;
 
 use crate::lock::SpinLock;
-use crate::process::stream;
 use crate::preempt::{PENDING_KILL, PENDING_WAKE};
+use crate::process::stream;
 use crate::thread::ThreadRef;
 use crate::{arch, cpu, sched, timers, wait_word, watch};
 

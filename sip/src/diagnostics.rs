@@ -8,6 +8,8 @@ pub use abi::{
     ThreadRecord, ThreadState, TraceKind, TraceRecord, name_tag,
 };
 
+pub use abi::limits::STREAM_EVENTS;
+
 use crate::Status;
 use crate::exheap::sealed::Typed as _;
 use crate::exheap::{ExBlock, ExVec, Plain};

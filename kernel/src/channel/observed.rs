@@ -25,8 +25,8 @@ pub(super) struct Observed {
     stamp_ns: u64,
     /// Messages queued before the timed one.
     ahead: u32,
-    /// Number of messages sent that the stream has been told of.
-    told: u32,
+    /// Messages that have gone to the stream.
+    streamed: u32,
 }
 
 impl Observed {
@@ -58,8 +58,8 @@ fn observe(inner: &mut Inner, sender: ProcessRef, to: EndpointRef, word: u64, se
         observed.ahead = side.waiting - 1;
     }
     if stream::is_on() {
-        observed.told = observed.told.wrapping_add(1);
-        tell(sender, TraceKind::Sent, to, observed.told, contract, word);
+        observed.streamed = observed.streamed.wrapping_add(1);
+        emit(sender, TraceKind::Sent, to, observed.streamed, contract, word);
     }
     next_sample(sender, sent);
 }
@@ -94,15 +94,15 @@ pub(super) fn received(inner: &mut Inner, receiver: ProcessRef, at: EndpointRef,
     }
     if stream::is_on() {
         // Of a message that was sent before the stream started, a number that no message of the stream has.
-        let number = observed.told.wrapping_sub(side.waiting);
-        tell(receiver, TraceKind::Received, at, number, contract, word);
+        let number = observed.streamed.wrapping_sub(side.waiting);
+        emit(receiver, TraceKind::Received, at, number, contract, word);
         observed.stamp_ns = observed.stamp_ns.max(UNTIMED);
     } else if observed.stamp_ns == UNTIMED {
         observed.stamp_ns = 0;
     }
 }
 
-fn tell(process: ProcessRef, kind: TraceKind, to: EndpointRef, number: u32, contract: &Contract, word: u64) {
+fn emit(process: ProcessRef, kind: TraceKind, to: EndpointRef, number: u32, contract: &Contract, word: u64) {
     let message = StreamRecord::message_of(contract.index, word as u16);
     stream::add(process.id.load(Ordering::Relaxed), kind, [to.handle(), u64::from(number), message]);
 }

@@ -166,7 +166,11 @@ pub fn ended(process: ProcessRef) {
 ///
 /// # Errors
 /// [`Status::WrongState`] if the caller is not the reader.
-pub fn read(caller: ProcessRef, most: usize, mut write: impl FnMut(usize, &StreamRecord)) -> Result<(u64, u64), Status> {
+pub fn read(
+    caller: ProcessRef,
+    most: usize,
+    mut write: impl FnMut(usize, &StreamRecord),
+) -> Result<(u64, u64), Status> {
     let first = with_reader(caller, |reader| reader.next)?;
     let (mut count, mut lost) = (0, 0);
     for step in 0..PROCESSORS {
