@@ -106,3 +106,70 @@ fn emit(process: ProcessRef, kind: TraceKind, to: EndpointRef, number: u32, cont
     let message = StreamRecord::message_of(contract.index, word as u16);
     stream::add(process.id.load(Ordering::Relaxed), kind, [to.handle(), u64::from(number), message]);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::channel::test_contract::{ASK, Got, ask, between, contract, get, user};
+    use crate::test_machine::{advance, alone};
+
+    /// Counts of all latencies to the exporter, and of those in the highest bucket in use.
+    fn counts() -> (u64, Option<usize>) {
+        let (buckets, _) = contract().latencies[1].read();
+        (buckets.iter().sum(), buckets.iter().rposition(|count| *count > 0))
+    }
+
+    #[test]
+    fn first_messages_are_timed_from_send_to_receive() {
+        let _alone = alone();
+        let (sender, receiver) = (user(), user());
+        let (importer, exporter) = between(sender, receiver);
+        let before = counts().0;
+        for _ in 0..5 {
+            assert_eq!(ask(sender, importer, 1), Ok(()));
+            advance(3_000_000_000);
+            assert!(matches!(get(receiver, exporter), Got::Message(ASK, _)));
+        }
+        let (after, highest) = counts();
+        assert_eq!(after - before, 5);
+        // 3 s are at least 2^31 ns, and less than 2^32.
+        assert_eq!(highest, Some(32 - abi::LATENCY_FIRST_BITS as usize));
+    }
+
+    #[test]
+    fn one_message_is_timed_though_others_are_queued_around_it() {
+        let _alone = alone();
+        let (sender, receiver) = (user(), user());
+        let (importer, exporter) = between(sender, receiver);
+        let before = counts().0;
+        for _ in 0..3 {
+            assert_eq!(ask(sender, importer, 1), Ok(()));
+        }
+        for received in 0..3 {
+            assert!(matches!(get(receiver, exporter), Got::Message(ASK, _)));
+            assert_eq!(counts().0 - before, 1, "after {received}");
+        }
+    }
+
+    #[test]
+    fn a_process_that_sends_much_is_sampled_rarely_and_not_in_step() {
+        let _alone = alone();
+        let sender = user();
+        let mut sampled = alloc::vec::Vec::new();
+        for sent in 1..100_000 {
+            if sent >= sender.sample_at.load(Ordering::Relaxed) {
+                next_sample(sender, sent);
+                sampled.push(sent);
+            }
+        }
+        let late = sampled.iter().filter(|sent| **sent >= 50_000).count() as u64;
+        assert!((50_000 / SPARSE / 2..50_000 / SPARSE * 2).contains(&late), "{late} of 50,000");
+        // Of requests in a pattern of two or four messages, each is met.
+        for period in [2, 4] {
+            for phase in 0..period {
+                let met = sampled.iter().filter(|sent| **sent % period == phase).count() as u64;
+                assert!(met * period * 2 > sampled.len() as u64, "{met} of {} at {phase}", sampled.len());
+            }
+        }
+    }
+}
