@@ -213,7 +213,7 @@ pub fn submit(
         bytes: bytes as usize,
     };
     if stream::is_on() {
-        stream::add(caller.id.load(Ordering::Relaxed), TraceKind::RequestBegun, [handle, number, bytes]);
+        stream::add(caller.id.load(Ordering::Relaxed), TraceKind::RequestBegun, handle, number, bytes);
     }
     match machine().device_submit(request) {
         Submitted::Queued => Ok(false),
@@ -286,7 +286,7 @@ pub fn wait_complete(
             exheap::give_to(caller, done.block);
             if stream::is_on() {
                 let id = caller.id.load(Ordering::Relaxed);
-                stream::add(id, TraceKind::RequestDone, [done.block.handle(), 0, 0]);
+                stream::add(id, TraceKind::RequestDone, done.block.handle(), 0, 0);
             }
             let (count, status) = match done.result {
                 Ok(count) => (count as u64, Status::Ok),

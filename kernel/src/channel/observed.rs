@@ -8,10 +8,11 @@ use core::sync::atomic::{Ordering, fence};
 
 use abi::{StreamRecord, TraceKind};
 
-use super::{EndpointRef, Inner};
-use crate::contract::Contract;
+use super::{Channel, EndpointRef, Inner};
+use crate::contract::{Contract, SideIndex};
 use crate::machine::machine;
 use crate::process::{ProcessRef, stream};
+use crate::slab::Slot;
 
 /// Mean number of messages from one sample of a busy process to the next.
 const SPARSE: u64 = 256;
@@ -43,15 +44,15 @@ pub(super) fn count_sent(inner: &mut Inner, sender: ProcessRef, to: EndpointRef,
     let sent = sender.sent.load(Ordering::Relaxed) + 1;
     sender.sent.store(sent, Ordering::Relaxed);
     if sent >= sender.sample_at.load(Ordering::Relaxed) {
-        observe(inner, sender, to, word, sent);
+        observe(inner, sender, to.channel, to.side, word);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn observe(inner: &mut Inner, sender: ProcessRef, to: EndpointRef, word: u64, sent: u64) {
+fn observe(inner: &mut Inner, sender: ProcessRef, channel: &'static Slot<Channel>, to: SideIndex, word: u64) {
     let Some(contract) = inner.contract else { return };
-    let side = &mut inner.sides[to.side as usize];
+    let side = &mut inner.sides[to as usize];
     let observed = &mut side.observed;
     if observed.stamp_ns <= UNTIMED {
         observed.stamp_ns = machine().monotonic_ns().max(UNTIMED + 1);
@@ -59,9 +60,9 @@ fn observe(inner: &mut Inner, sender: ProcessRef, to: EndpointRef, word: u64, se
     }
     if stream::is_on() {
         observed.streamed = observed.streamed.wrapping_add(1);
-        emit(sender, TraceKind::Sent, to, observed.streamed, contract, word);
+        emit(sender, TraceKind::Sent, endpoint(channel, to), observed.streamed, contract, word);
     }
-    next_sample(sender, sent);
+    next_sample(sender, sender.sent.load(Ordering::Relaxed));
 }
 
 /// Decides on the next sample: each message of a process that has sent few, then ever fewer, at distances that follow no
@@ -80,13 +81,20 @@ fn next_sample(sender: ProcessRef, sent: u64) {
 /// Observes the message that `receiver` has just taken out of the queue of `at`.
 #[cold]
 #[inline(never)]
-pub(super) fn received(inner: &mut Inner, receiver: ProcessRef, at: EndpointRef, contract: &Contract, word: u64) {
-    let side = &mut inner.sides[at.side as usize];
+pub(super) fn received(
+    inner: &mut Inner,
+    receiver: ProcessRef,
+    channel: &'static Slot<Channel>,
+    at: SideIndex,
+    word: u64,
+) {
+    let Some(contract) = inner.contract else { return };
+    let side = &mut inner.sides[at as usize];
     let observed = &mut side.observed;
     if observed.stamp_ns > UNTIMED {
         if observed.ahead == 0 {
             let ns = machine().monotonic_ns().saturating_sub(observed.stamp_ns);
-            contract.latencies[at.side as usize].add(ns);
+            contract.latencies[at as usize].add(ns);
             observed.stamp_ns = 0;
         } else {
             observed.ahead -= 1;
@@ -95,16 +103,21 @@ pub(super) fn received(inner: &mut Inner, receiver: ProcessRef, at: EndpointRef,
     if stream::is_on() {
         // Of a message that was sent before the stream started, a number that no message of the stream has.
         let number = observed.streamed.wrapping_sub(side.waiting);
-        emit(receiver, TraceKind::Received, at, number, contract, word);
+        emit(receiver, TraceKind::Received, endpoint(channel, at), number, contract, word);
         observed.stamp_ns = observed.stamp_ns.max(UNTIMED);
     } else if observed.stamp_ns == UNTIMED {
         observed.stamp_ns = 0;
     }
 }
 
+/// The end of a channel that is open. Passed in its parts, because a reference to it would cost each message.
+fn endpoint(channel: &'static Slot<Channel>, side: SideIndex) -> EndpointRef {
+    EndpointRef { channel, side, generation: channel.generation() }
+}
+
 fn emit(process: ProcessRef, kind: TraceKind, to: EndpointRef, number: u32, contract: &Contract, word: u64) {
     let message = StreamRecord::message_of(contract.index, word as u16);
-    stream::add(process.id.load(Ordering::Relaxed), kind, [to.handle(), u64::from(number), message]);
+    stream::add(process.id.load(Ordering::Relaxed), kind, to.handle(), u64::from(number), message);
 }
 
 #[cfg(test)]

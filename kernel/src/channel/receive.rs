@@ -72,7 +72,7 @@ fn take(
     let side = &mut inner.sides[endpoint.side as usize];
     side.state = contract.next(state, tag).unwrap_or(state);
     if side.observed.is_on() {
-        observed::received(&mut inner, caller, endpoint, contract, word);
+        observed::received(&mut inner, caller, endpoint.channel, endpoint.side, word);
     }
     drop(inner);
     if !message.plain {

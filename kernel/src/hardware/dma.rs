@@ -28,7 +28,7 @@ pub fn begin(open: OpenHardware, block: BlockRef, handle: u64) -> Result<u64, St
             inner.pinned.push(block);
             if stream::is_on() {
                 let id = open.owner.id.load(Ordering::Relaxed);
-                stream::add(id, TraceKind::RequestBegun, [handle, abi::DMA, block.size() as u64]);
+                stream::add(id, TraceKind::RequestBegun, handle, abi::DMA, block.size() as u64);
             }
             Ok(address)
         }
@@ -47,7 +47,7 @@ pub fn end(open: OpenHardware, block: BlockRef) -> Result<(), Status> {
     exheap::unpin(open.owner, block);
     if stream::is_on() {
         let id = open.owner.id.load(Ordering::Relaxed);
-        stream::add(id, TraceKind::RequestDone, [block.handle(), 0, 0]);
+        stream::add(id, TraceKind::RequestDone, block.handle(), 0, 0);
     }
     Ok(())
 }

@@ -17,16 +17,12 @@ use crate::machine::machine;
 use crate::thread::ThreadRef;
 use crate::{cpu, latency, preempt, watch};
 
-/// Maximum number of processors.
-const PROCESSORS: usize = 64;
 /// Maximum events moved while a processor's buffer is locked.
 const AT_ONCE: usize = 32;
 
-/// Events of one processor.
-#[repr(align(128))]
-struct Buffer(SpinLock<Events>);
-
-struct Events {
+/// Events of one processor, in its [`cpu::Cpu`].
+#[derive(Default)]
+pub struct Events {
     kept: VecDeque<StreamRecord>,
     room: usize,
     lost: u64,
@@ -39,16 +35,11 @@ struct Reader {
     next: usize,
 }
 
-static BUFFERS: [Buffer; PROCESSORS] = [const { Buffer(SpinLock::new(Events::new())) }; PROCESSORS];
 static READER: SpinLock<Option<Reader>> = SpinLock::new(None);
 /// Process id of the reader, whose own events would only be about reading.
 static READER_ID: AtomicU64 = AtomicU64::new(0);
 
 impl Events {
-    const fn new() -> Events {
-        Events { kept: VecDeque::new(), room: 0, lost: 0 }
-    }
-
     /// Makes empty events with room for this many; `None` if memory is short.
     fn with_room(room: usize) -> Option<Events> {
         let mut kept = VecDeque::new();
@@ -74,7 +65,7 @@ pub fn is_on() -> bool {
 /// An event of a SIP.
 #[cold]
 #[inline(never)]
-pub fn add(process: u64, kind: TraceKind, [a, b, c]: [u64; 3]) {
+pub fn add(process: u64, kind: TraceKind, a: u64, b: u64, c: u64) {
     // Unit tests run on no processor.
     if cfg!(test) || process == READER_ID.load(Ordering::Relaxed) {
         return;
@@ -92,9 +83,7 @@ pub fn add(process: u64, kind: TraceKind, [a, b, c]: [u64; 3]) {
         b,
         c,
     };
-    if let Some(buffer) = BUFFERS.get(cpu.number as usize) {
-        buffer.0.lock().add(record);
-    }
+    cpu.events.lock().add(record);
 }
 
 /// Makes the caller the reader, with room for at least this many events.
@@ -109,7 +98,7 @@ pub fn start(caller: ProcessRef, events: u64) -> Result<(), Status> {
     if events == 0 {
         return Ok(());
     }
-    let processors = machine().processor_count().min(PROCESSORS);
+    let processors = cpu::all().count();
     let room = (events as usize).div_ceil(processors);
     let charged = processors * room * size_of::<StreamRecord>();
     caller.charge_kernel(charged)?;
@@ -126,8 +115,8 @@ pub fn start(caller: ProcessRef, events: u64) -> Result<(), Status> {
     }
     *reader = Some(Reader { process: caller, charged, next: 0 });
     READER_ID.store(caller.id.load(Ordering::Relaxed), Ordering::Relaxed);
-    for (buffer, events) in BUFFERS.iter().zip(made) {
-        *buffer.0.lock() = events;
+    for (cpu, events) in cpu::all().zip(made) {
+        *cpu.events.lock() = events;
     }
     watch::start(watch::STREAM);
     drop(reader);
@@ -148,14 +137,9 @@ pub fn ended(process: ProcessRef) {
     watch::stop(watch::STREAM);
     READER_ID.store(0, Ordering::Relaxed);
     let charged = reader.take().map_or(0, |reader| reader.charged);
-    let mut freed = Vec::new();
-    // If there is no room to free them later, each is freed at once, with the locks held.
-    let later = freed.try_reserve_exact(PROCESSORS).is_ok();
-    for buffer in &BUFFERS {
-        let events = core::mem::replace(&mut *buffer.0.lock(), Events::new());
-        if later {
-            freed.push(events);
-        }
+    for cpu in cpu::all() {
+        let events = core::mem::take(&mut *cpu.events.lock());
+        drop(events);
     }
     drop(reader);
     process.refund_kernel(charged);
@@ -171,14 +155,14 @@ pub fn read(
     most: usize,
     mut write: impl FnMut(usize, &StreamRecord),
 ) -> Result<(u64, u64), Status> {
+    let processors = cpu::all().count();
     let first = with_reader(caller, |reader| reader.next)?;
     let (mut count, mut lost) = (0, 0);
-    for step in 0..PROCESSORS {
-        let number = (first + step) % PROCESSORS;
+    for cpu in cpu::all().cycle().skip(first).take(processors) {
         // What comes in meanwhile is for the next call, so that one busy processor does not keep the reader here.
-        let mut left = BUFFERS[number].0.lock().kept.len();
+        let mut left = cpu.events.lock().kept.len();
         while left > 0 && count < most {
-            let mut events = BUFFERS[number].0.lock();
+            let mut events = cpu.events.lock();
             let part = left.min(AT_ONCE).min(most - count).min(events.kept.len());
             if part == 0 {
                 break;
@@ -191,9 +175,9 @@ pub fn read(
             left -= part;
             preempt::pause();
         }
-        lost += core::mem::take(&mut BUFFERS[number].0.lock().lost);
+        lost += core::mem::take(&mut cpu.events.lock().lost);
     }
-    with_reader(caller, |reader| reader.next = (first + 1) % PROCESSORS)?;
+    with_reader(caller, |reader| reader.next = (first + 1) % processors)?;
     Ok((count as u64, lost))
 }
 
@@ -214,10 +198,10 @@ pub fn around<R>(thread: ThreadRef, kind: TraceKind, switch: impl FnOnce() -> R)
 #[cold]
 fn observed<R>(thread: ThreadRef, kind: TraceKind, switch: impl FnOnce() -> R) -> R {
     let id = thread.owner().map_or(0, |owner| owner.id.load(Ordering::Relaxed));
-    add(id, kind, [0; 3]);
+    add(id, kind, 0, 0, 0);
     let answer = switch();
     if is_on() {
-        add(id, TraceKind::Resumed, [0; 3]);
+        add(id, TraceKind::Resumed, 0, 0, 0);
     }
     answer
 }
@@ -225,7 +209,7 @@ fn observed<R>(thread: ThreadRef, kind: TraceKind, switch: impl FnOnce() -> R) -
 /// The first event of a new thread.
 pub fn arrived(thread: ThreadRef) {
     if is_on() {
-        add(thread.owner().map_or(0, |owner| owner.id.load(Ordering::Relaxed)), TraceKind::Resumed, [0; 3]);
+        add(thread.owner().map_or(0, |owner| owner.id.load(Ordering::Relaxed)), TraceKind::Resumed, 0, 0, 0);
     }
 }
 
@@ -259,7 +243,7 @@ mod tests {
 
     #[test]
     fn without_a_reader_there_is_no_room() {
-        let mut events = Events::new();
+        let mut events = Events::default();
         events.add(StreamRecord::default());
         assert_eq!((events.kept.len(), events.lost), (0, 1));
     }

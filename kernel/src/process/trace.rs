@@ -35,7 +35,7 @@ impl Ring {
     pub fn add(&self, kind: TraceKind, a: u64, b: u64) {
         self.keep(kind, a, b);
         if stream::is_on() {
-            stream::add(self.process.load(Ordering::Relaxed), kind, [a, b, 0]);
+            stream::add(self.process.load(Ordering::Relaxed), kind, a, b, 0);
         }
     }
 
