@@ -1,4 +1,4 @@
-//! What is observed beyond the usual, as bits of one word: a path that is run often has one branch for all of it.
+//! Optional observations, as bits of one word: a hot path has one branch for all of them.
 
 use core::sync::atomic::{AtomicU8, Ordering};
 
@@ -15,18 +15,18 @@ pub fn is_any() -> bool {
     WATCHED.load(Ordering::Relaxed) != 0
 }
 
-/// Whether this is.
+/// Whether these bits are set.
 #[inline(always)]
 pub fn is_on(what: u8) -> bool {
     WATCHED.load(Ordering::Relaxed) & what != 0
 }
 
-/// Begins to observe it.
+/// Sets bits.
 pub fn start(what: u8) {
     WATCHED.fetch_or(what, Ordering::SeqCst);
 }
 
-/// Ceases to observe it.
+/// Clears bits.
 pub fn stop(what: u8) {
     WATCHED.fetch_and(!what, Ordering::SeqCst);
 }

@@ -29,7 +29,7 @@ impl Follow {
         self.processes.insert(process);
     }
 
-    /// Whether an event is to be kept. Every event is to be shown to this, in order.
+    /// Whether to keep an event. Must see every event, in order.
     pub fn keeps(&mut self, event: &StreamRecord) -> bool {
         let is_followed = self.processes.contains(&event.process) || self.processes.contains(&event.runner);
         let kind = event.event();
@@ -37,7 +37,7 @@ impl Follow {
             Some(TraceKind::ChildCreated) if is_followed => {
                 self.processes.insert(event.a);
             }
-            // The parent of a process is told in the first event of the process, before it is told in the parent's.
+            // The first event of a process names its parent. `ChildCreated` of the parent comes later.
             Some(TraceKind::Created) if self.processes.contains(&event.a) => {
                 self.processes.insert(event.process);
                 return true;

@@ -1,9 +1,9 @@
 //! Events of the trace stream as a file: Perfetto's protobuf, Chrome's JSON, which Perfetto opens as well, or text.
 //!
 //! [`Writer`] takes events in the order of their time and appends to the file as it goes, so that a file of a writer
-//! that was killed is readable, up to there. What the events mean is decided in `story`, what a file looks like in
-//! `perfetto`, `json` and `text`. Neighbours: the kernel makes the events, the program `trace` reads them. Deliberately
-//! not here: reading a trace file.
+//! that was killed is readable, up to there. `story` interprets the events; `perfetto`, `json` and `text` encode the
+//! result. Neighbours: the kernel makes the events, the program `trace` reads them. Deliberately not here: reading a
+//! trace file.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -55,13 +55,13 @@ impl Format {
 /// A track: a row of the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Track {
-    /// What a processor runs.
+    /// A processor, by number.
     Processor(u64),
-    /// What a thread, given by process id and handle, does.
+    /// A thread, by process id and handle.
     Thread(u64, u64),
-    /// Requests of a process to a device. Those in flight at a time are on different lanes.
+    /// Requests of a process (by id) to devices. Concurrent ones are on different lanes.
     Requests(u64, u64),
-    /// About the trace itself.
+    /// Events about the trace itself.
     Trace,
 }
 
@@ -76,9 +76,9 @@ enum Flow {
 trait File {
     /// Appends the declaration of a track; once, before anything that is on it.
     fn track(&mut self, out: &mut Vec<u8>, track: Track, name: &str, process_name: &str);
-    /// Appends something that lasted.
+    /// Appends a slice: something with a duration.
     fn slice(&mut self, out: &mut Vec<u8>, track: Track, name: &str, span_ns: (u64, u64));
-    /// Appends something at a time.
+    /// Appends an instant, perhaps one end of an arrow.
     fn instant(&mut self, out: &mut Vec<u8>, track: Track, name: &str, at_ns: u64, flow: Option<Flow>);
     /// Appends the end of the file.
     fn finish(&mut self, out: &mut Vec<u8>);
@@ -113,7 +113,7 @@ impl Writer {
         }
     }
 
-    /// Appends that events were lost before this time, which is not zero of them.
+    /// Appends a note that this many events, more than zero, were lost before this time.
     pub fn lost(&mut self, count: u64, at_ns: u64) {
         self.story.lost(count, at_ns, self.file.as_mut(), &mut self.out);
     }

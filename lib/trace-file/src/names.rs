@@ -1,4 +1,4 @@
-//! Names of what events give by number.
+//! Names of processes, contracts and messages, which events have as numbers.
 
 use alloc::collections::BTreeMap;
 use alloc::format;

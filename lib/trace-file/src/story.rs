@@ -1,4 +1,4 @@
-//! What events mean: threads that run and wait, messages between them, requests to devices.
+//! Interprets events: threads that run and wait, messages between them, requests to devices.
 
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -9,10 +9,10 @@ use abi::{DMA, DeviceOperation, StreamRecord, TraceKind};
 
 use crate::{File, Flow, Names, Track};
 
-/// What a thread does as far as its events say.
+/// State of a thread according to its events.
 #[derive(Clone, Copy, Default)]
 enum Doing {
-    /// It ran when the stream began, or nothing is known of it.
+    /// No switch seen yet.
     #[default]
     Unknown,
     Running {
@@ -24,14 +24,14 @@ enum Doing {
     Ready {
         since_ns: u64,
     },
-    /// Back on a processor. What it waited for is told by its next event.
+    /// Back on a processor; its next event names the wait.
     Back {
         since_ns: u64,
         at_ns: u64,
     },
 }
 
-/// A request that a device has.
+/// A request in flight.
 struct Request {
     lane: u64,
     name: String,
@@ -43,7 +43,7 @@ struct Request {
 pub(crate) struct Story {
     declared: BTreeMap<Track, ()>,
     doing: BTreeMap<Track, Doing>,
-    /// What each processor runs, and since when.
+    /// Name of the process that each processor runs, and since when.
     processors: BTreeMap<u64, (String, u64)>,
     /// By process and block.
     requests: BTreeMap<(u64, u64), Request>,
@@ -83,7 +83,7 @@ impl Story {
     pub(crate) fn lost(&mut self, count: u64, at_ns: u64, file: &mut dyn File, out: &mut Vec<u8>) {
         self.declare(Track::Trace, &Names::default(), file, out);
         file.instant(out, Track::Trace, &format!("{count} events lost"), at_ns, None);
-        // What was lost may have been the end of anything.
+        // The lost events may include the end of any slice.
         self.doing.clear();
         self.processors.clear();
     }
@@ -140,7 +140,7 @@ impl Story {
         self.processors.insert(event.processor(), (running, event.time_ns));
     }
 
-    /// Writes the wait of a thread that is back, named after the first thing that it does.
+    /// Writes the wait of a thread that is back, named after its first event.
     fn end_wait(
         &mut self,
         thread: Track,
@@ -206,7 +206,7 @@ impl Story {
     }
 
     fn done(&mut self, event: &StreamRecord, names: &Names, file: &mut dyn File, out: &mut Vec<u8>) {
-        // One that began before the stream has no beginning to show.
+        // Unknown if it began before the stream.
         let Some(request) = self.requests.remove(&(event.process, event.a)) else { return };
         let track = Track::Requests(event.process, request.lane);
         self.declare(track, names, file, out);
@@ -214,7 +214,7 @@ impl Story {
     }
 }
 
-/// A number that a message's two events have in common, and no other's.
+/// Flow id of a message: the same for send and receive.
 pub(crate) fn flow(event: &StreamRecord) -> u64 {
     mixed(event.a ^ mixed(event.b)).max(1)
 }

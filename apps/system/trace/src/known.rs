@@ -1,4 +1,4 @@
-//! Names of what events give by number, asked from the kernel, and which processes are followed.
+//! Names of processes and contracts, from the kernel, and the processes to follow.
 
 use alloc::string::String;
 
@@ -6,15 +6,15 @@ use client::processes::{Instances, none};
 use sip::diagnostics::{StreamRecord, name};
 use trace_file::{Follow, Names};
 
-/// What is known of the system.
+/// Names, and the filter of events.
 pub struct Known {
     pub names: Names,
-    /// The processes that are followed, and the name by which more of them are found.
+    /// The filter, and the name or id whose later processes join it.
     follow: Option<(Follow, String)>,
 }
 
 impl Known {
-    /// Asks for all that there is. `must_run`: a name that nothing has is refused.
+    /// Reads all names. With `must_run`, a target without a process is an error.
     pub fn new(target: Option<(Instances, String)>, must_run: bool) -> Result<Known, String> {
         let processes = sip::diagnostics::processes()
             .map_err(|status| alloc::format!("the processes cannot be listed: {}", status.text()))?;
@@ -30,7 +30,7 @@ impl Known {
         for process in processes.iter() {
             known.add(process.id, name(&process.name));
         }
-        known.ask_for_contracts();
+        known.read_contracts();
         Ok(known)
     }
 
@@ -46,8 +46,8 @@ impl Known {
         self.names.add_process(id, program);
     }
 
-    /// Asks for the names that these events need.
-    pub fn ask_for(&mut self, events: &[StreamRecord]) {
+    /// Reads names that these events need and that are not yet known.
+    pub fn read_names(&mut self, events: &[StreamRecord]) {
         let lacks = |known: &Known| {
             let id = |event: &StreamRecord| [event.process, event.runner];
             events.iter().flat_map(id).any(|id| id != 0 && !known.names.has_process(id))
@@ -59,7 +59,7 @@ impl Known {
                 self.add(process.id, name(&process.name));
             }
         }
-        // Some ended before they were asked for.
+        // Some have already ended.
         if lacks(self)
             && let Ok(ends) = sip::diagnostics::epitaphs()
         {
@@ -71,12 +71,12 @@ impl Known {
             }
         }
         if events.iter().any(|event| event.message().0 >= self.names.contracts()) {
-            self.ask_for_contracts();
+            self.read_contracts();
         }
     }
 
-    /// Adds the contracts that have been registered since.
-    fn ask_for_contracts(&mut self) {
+    /// Reads contracts registered since the last call.
+    fn read_contracts(&mut self) {
         while let Ok(Some(contract)) = sip::diagnostics::contract(self.names.contracts()) {
             let messages = contract.messages.into_iter().map(|message| message.name).collect();
             self.names.add_contract(contract.name, messages);

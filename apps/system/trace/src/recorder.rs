@@ -92,7 +92,7 @@ impl Recorder {
     fn write_until(&mut self, time_ns: u64) -> Result<(), String> {
         self.waiting.sort_by_key(|event| event.time_ns);
         let count = self.waiting.partition_point(|event| event.time_ns < time_ns);
-        self.known.ask_for(&self.waiting[..count]);
+        self.known.read_names(&self.waiting[..count]);
         for index in 0..count {
             let event = self.waiting[index];
             if self.known.keeps(&event) {
