@@ -35,6 +35,8 @@ pub enum Command {
     Build(BuildArguments),
     /// Start a bare machine under gdb, with the symbols of kernel and programs
     Debug(DebugArguments),
+    /// Show how programs died: back traces with function names, last messages, endpoints and blocks held
+    Autopsy(AutopsyArguments),
     /// Write an image that BIOS and UEFI boot
     Image(ImageArguments),
     /// Run every tier of tests
@@ -344,6 +346,23 @@ pub struct CheckArguments {
     /// Print a list as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// `sing autopsy`.
+#[derive(Debug, Args)]
+pub struct AutopsyArguments {
+    /// Files of cores, or captured output with cores in it [default: standard input]
+    #[arg(value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// System that the programs are of: a file, or the name of one in systems/ [default: any that was built]
+    #[arg(long, value_name = "FILE")]
+    pub system: Option<PathBuf>,
+    /// Show source lines and inlined functions, too: builds the programs again, with line tables
+    #[arg(long)]
+    pub lines: bool,
+    /// Show every code address, those that earlier calls may have left on the stack included, marked with `?`
+    #[arg(long)]
+    pub all: bool,
 }
 
 /// `sing bill`.

@@ -9,6 +9,7 @@
 
 pub mod attached;
 pub mod attributes;
+pub mod autopsy;
 pub mod bare;
 pub mod bill;
 pub mod build;
@@ -133,6 +134,7 @@ fn execute(command_line: CommandLine, words: &[OsString]) -> Outcome<u8> {
         Command::Test(arguments) if repository.is_own() => test::test(&repository, &arguments),
         Command::Test(_) | Command::Bench(_) | Command::Base(_) => xtask::become_it(&repository, &words[1..]),
         Command::Check(arguments) => check::check(&repository, &arguments),
+        Command::Autopsy(arguments) => autopsy::autopsy(&repository, &arguments),
         Command::Bill(arguments) => bill::print(&repository, &arguments),
         Command::New(arguments) => new::new(&repository, &arguments),
         Command::Schema(arguments) => schema::print(&arguments),

@@ -162,7 +162,10 @@ fn stub(socket: &Path) -> Outcome<Vec<OsString>> {
 }
 
 /// Builds these programs with line tables; returns the path of each image by program name.
-fn images_with_lines(repository: &Repository, names: &[String]) -> Outcome<BTreeMap<String, PathBuf>> {
+///
+/// # Errors
+/// There is no such program, or it does not build.
+pub fn images_with_lines(repository: &Repository, names: &[String]) -> Outcome<BTreeMap<String, PathBuf>> {
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -182,6 +185,11 @@ fn code(image: &[u8]) -> Option<Vec<&[u8]>> {
     code.map(|segment| file.segment_data(&segment).ok()).collect()
 }
 
+/// Whether two images have the same code.
+pub fn is_same_code(one: &[u8], other: &[u8]) -> bool {
+    code(one).is_some_and(|code_of_one| Some(code_of_one) == code(other))
+}
+
 /// Copies an image with line tables beside the symbols of the running one, if their code is equal.
 fn write_lines(path: &Path, image: &[u8], with_lines: Option<&PathBuf>) -> Outcome<()> {
     let Some(source) = with_lines else {
@@ -192,7 +200,7 @@ fn write_lines(path: &Path, image: &[u8], with_lines: Option<&PathBuf>) -> Outco
         };
     };
     let bytes = std::fs::read(source).map_err(|error| Failure::file("read", source, &error))?;
-    if code(image).is_none_or(|code_that_runs| Some(code_that_runs) != code(&bytes)) {
+    if !is_same_code(image, &bytes) {
         let name = path.file_stem().unwrap_or_default().display();
         return Err(Failure::new(format!("the image of `{name}` in the system does not match the sources"))
             .remedy("revert installed packages with `cargo sing systems --as-built`"));
