@@ -99,6 +99,9 @@ pub struct RunArguments {
     /// Host folder, mounted at /fs/NAME; `:ro`: read only; `:follow`: follows links out of it
     #[arg(long, value_name = "[NAME=]PATH")]
     pub folder: Vec<std::ffi::OsString>,
+    /// Write the cores of programs that die to this host folder, for `cargo sing autopsy`
+    #[arg(long, value_name = "FOLDER")]
+    pub cores: Option<PathBuf>,
     /// Number of processors
     #[arg(long, visible_alias = "smp", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub processors: Option<u16>,

@@ -21,6 +21,7 @@ pub mod compiled_sources;
 pub mod compiler;
 pub mod contract_view;
 pub mod contracts;
+pub mod cores;
 pub mod deadlock;
 pub mod demo_disk;
 pub mod dependencies;

@@ -18,7 +18,7 @@ use crate::repository::Repository;
 use crate::service::{self, Service};
 use crate::site::{self, Site};
 use crate::systems::{self, Platform, Ready};
-use crate::{domains, tap, wasm_run};
+use crate::{cores, domains, tap, wasm_run};
 
 /// `sing run`. This process becomes the hosted machine, so that signals, the terminal and the exit status are the
 /// machine's own; for a machine in QEMU it stays, to carry the console.
@@ -27,6 +27,7 @@ use crate::{domains, tap, wasm_run};
 /// The system does not build, a disk is missing, or the machine cannot be started.
 pub fn run(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
     let (repository, arguments) = wasm_run::applied(repository, &tap::with_address(arguments))?;
+    let arguments = cores::applied(&repository, &arguments)?;
     let Some(web) = &arguments.web else { return start(&repository, &arguments, None) };
     let site = site::prepare(&repository, web, &arguments)?;
     start(&repository, &site.arguments, Some(&site))
