@@ -40,6 +40,7 @@ pub mod measure;
 mod native;
 pub mod new;
 pub mod process;
+pub mod process_debug;
 pub mod programs;
 pub mod progress;
 pub mod promises;
@@ -130,7 +131,7 @@ fn execute(command_line: CommandLine, words: &[OsString]) -> Outcome<u8> {
         Command::Run(arguments) => run::run(&repository, &arguments),
         Command::Build(arguments) => build::build(&repository, &arguments),
         Command::Simulate(arguments) => simulate::simulate(&repository, &arguments),
-        Command::Debug(arguments) => bare::debug::debug(&repository, &arguments),
+        Command::Debug(arguments) => process_debug::debug(&repository, &arguments),
         Command::Image(arguments) => bare::iso::write(&repository, &arguments),
         Command::Test(arguments) if repository.is_own() => test::test(&repository, &arguments),
         Command::Test(_) | Command::Bench(_) | Command::Base(_) => xtask::become_it(&repository, &words[1..]),

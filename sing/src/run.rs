@@ -76,7 +76,10 @@ fn run_hosted(repository: &Repository, arguments: &RunArguments, site: Option<&S
 }
 
 /// Refuses options that only a bare machine has, instead of ignoring them.
-fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
+///
+/// # Errors
+/// One is given.
+pub fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
     let given = [
         ("--mem", arguments.mem.is_some()),
         ("--accel", arguments.accel.is_some()),
@@ -145,8 +148,8 @@ pub fn demo_disk(repository: &Repository) -> Outcome<PathBuf> {
     Ok(disk.into())
 }
 
-/// Returns the command that starts the machine.
-fn machine_command(ready: &Ready, disks: &[PathBuf], folders: &[Folder], arguments: &RunArguments) -> Command {
+/// Returns the command that starts the hosted machine.
+pub fn machine_command(ready: &Ready, disks: &[PathBuf], folders: &[Folder], arguments: &RunArguments) -> Command {
     let mut command = Command::new(&ready.machine);
     command.arg("--system").arg(&ready.image);
     for disk in disks {
