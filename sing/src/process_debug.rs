@@ -36,6 +36,8 @@ struct Target {
     arguments: Vec<String>,
     /// Folder of the images' symbols.
     images: PathBuf,
+    /// Root of the sources.
+    sources: PathBuf,
     /// Signals that are the machine's own.
     signals: &'static str,
 }
@@ -65,7 +67,7 @@ pub fn debug(repository: &Repository, arguments: &DebugArguments) -> Outcome<u8>
         return Ok(0);
     }
     match arguments.debugger {
-        DebuggerName::Gdb => run_gdb(repository, &target, arguments),
+        DebuggerName::Gdb => run_gdb(&target, arguments),
         DebuggerName::Lldb => lldb::run(&target, arguments),
     }
 }
@@ -115,6 +117,7 @@ fn target(repository: &Repository, arguments: &DebugArguments) -> Outcome<Target
         program: ready.machine,
         arguments: command.get_args().map(text).collect::<Outcome<_>>()?,
         images,
+        sources: repository.base().into(),
         signals: if arguments.seed.is_some() { OF_SIMULATED } else { OF_HOSTED },
     })
 }
@@ -138,13 +141,13 @@ fn simulated(machine: &Path, image: &Path, disks: &[PathBuf], seed: u64, argumen
     command
 }
 
-fn run_gdb(repository: &Repository, target: &Target, arguments: &DebugArguments) -> Outcome<u8> {
+fn run_gdb(target: &Target, arguments: &DebugArguments) -> Outcome<u8> {
     let gdb = host_tools::require(&Tool::GDB)?;
     let folder = tempfile::Builder::new().prefix("sing-debug-").tempdir().map_err(cannot_start)?;
     let (script, batch) = (folder.path().join("script"), folder.path().join("batch"));
     std::fs::write(&batch, arguments.batch.join("\n") + "\n").map_err(cannot_start)?;
     let is_batch = !arguments.batch.is_empty();
-    let text = gdb_commands(repository.base(), target, is_batch.then_some(batch.as_path()), arguments.stop)?;
+    let text = gdb_commands(target, is_batch.then_some(batch.as_path()), arguments.stop)?;
     std::fs::write(&script, text).map_err(cannot_start)?;
     let mut command = Command::new(&gdb);
     command.args(["-q", "-nx"]);
@@ -156,7 +159,7 @@ fn run_gdb(repository: &Repository, target: &Target, arguments: &DebugArguments)
 }
 
 /// Returns gdb's startup commands.
-fn gdb_commands(sources: &Path, target: &Target, batch: Option<&Path>, stop: Stop) -> Outcome<String> {
+fn gdb_commands(target: &Target, batch: Option<&Path>, stop: Stop) -> Outcome<String> {
     let mut out = String::from(SETTINGS);
     // Writing to a String cannot fail.
     let _ = writeln!(out, "set auto-load safe-path");
@@ -165,7 +168,7 @@ fn gdb_commands(sources: &Path, target: &Target, batch: Option<&Path>, stop: Sto
     if stop == Stop::Program {
         out.push_str("set non-stop on\n");
     }
-    let _ = writeln!(out, "directory {}", plain(sources)?);
+    let _ = writeln!(out, "directory {}", plain(&target.sources)?);
     let _ = writeln!(out, "python point, folder, lines = '{SOFTWARE}', '{}', '{LINES}'", plain(&target.images)?);
     out.push_str(IMAGES);
     out.push_str(FRAMES);
@@ -211,16 +214,16 @@ mod tests {
     }
 
     fn target() -> Target {
-        Target { program: "/m".into(), arguments: vec!["--x".into()], images: "/i".into(), signals: OF_HOSTED }
+        Target { program: "/m".into(), arguments: vec!["--x".into()], images: "/i".into(), sources: "/s".into(), signals: OF_HOSTED }
     }
 
     #[test]
     fn gdb_leaves_the_machine_its_signals_and_gets_the_images() {
-        let script = gdb_commands(Path::new("/s"), &target(), None, Stop::Machine).expect("plain paths");
+        let script = gdb_commands(&target(), None, Stop::Machine).expect("plain paths");
         assert!(script.contains("handle SIGVTALRM SIGUSR1 SIGUSR2 SIGSYS SIGPIPE nostop noprint pass\n"), "{script}");
         assert!(script.contains("point, folder, lines = 'BP_BREAKPOINT', '/i', '.lines'\n"), "{script}");
         assert!(!script.contains("non-stop"), "{script}");
-        let one = gdb_commands(Path::new("/s"), &target(), Some(Path::new("/b")), Stop::Program).expect("plain paths");
+        let one = gdb_commands(&target(), Some(Path::new("/b")), Stop::Program).expect("plain paths");
         assert!(one.contains("set non-stop on\n") && one.ends_with(BATCH), "{one}");
     }
 

@@ -29,11 +29,17 @@ impl<'a> LineTable<'a> {
         while let Ok(Some(frame)) = frames.next() {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
             let name = name.map_or_else(|| "?".into(), |name| format!("{:#}", rustc_demangle::demangle(name.as_ref())));
-            let location = frame.location.and_then(|location| Some(format!("{}:{}", location.file?, location.line?)));
+            let location = frame.location.and_then(|location| Some(format!("{}:{}", shown(location.file?), location.line?)));
             found.push((name, location.unwrap_or_else(|| "?".into())));
         }
         found
     }
+}
+
+/// Returns a path of a source as the sources' own folder has it: those of an image are relative to it, and a reader puts
+/// the folder of the entry crates before them.
+fn shown(file: &str) -> &str {
+    file.split_once("sing/stubs/").map_or(file, |(_, path)| path)
 }
 
 #[cfg(test)]

@@ -27,10 +27,14 @@ def image_loaded(frame, location, extra, internal):
     register = lambda name: frame.FindRegister(name).GetValueAsUnsigned()
     name = process.ReadMemory(register('rdi'), register('rsi'), lldb.SBError()).decode()
     target = process.GetTarget()
-    for path in [FOLDER + '/' + name, FOLDER + '/' + name + LINES]:
-        if os.path.exists(path):
-            module = target.AddModule(path, 'x86_64', None)
-            target.SetModuleLoadAddress(module, register('rdx'))
+    symbols = FOLDER + '/' + name
+    path = symbols + LINES if os.path.exists(symbols + LINES) else symbols
+    module = target.AddModule(path, 'x86_64', None)
+    # A file of symbols alone has no segments, but a section.
+    target.SetModuleLoadAddress(module, register('rdx'))
+    for section in module.sections:
+        if section.GetName() == '.text':
+            target.SetSectionLoadAddress(section, section.GetFileAddress() + register('rdx'))
     return False
 
 def launch(debugger, command, result, internal):
@@ -56,6 +60,8 @@ def launch(debugger, command, result, internal):
         signals.SetShouldSuppress(number, False)
 
 def __lldb_init_module(debugger, internal):
+    # Line tables have paths relative to the root of the sources.
+    debugger.HandleCommand('settings set target.source-map . ' + SOURCES + ' target/sing/stubs ' + SOURCES)
     debugger.HandleCommand('command script add -f ' + __name__ + '.launch singularity-launch')
 ";
 
@@ -67,8 +73,9 @@ pub fn module(target: &Target) -> Outcome<String> {
     // JSON strings are strings of Python.
     let arguments: Vec<_> = target.arguments.iter().map(|word| serde_json::Value::from(word.as_str())).collect();
     Ok(format!(
-        "FOLDER, LINES, SIGNALS = '{}', '{LINES}', '{}'\nARGUMENTS = {}\n\n{CODE}",
+        "FOLDER, LINES, SOURCES, SIGNALS = '{}', '{LINES}', '{}', '{}'\nARGUMENTS = {}\n\n{CODE}",
         plain(&target.images)?,
+        plain(&target.sources)?,
         target.signals,
         serde_json::Value::from(arguments)
     ))
@@ -124,10 +131,11 @@ mod tests {
             program: "/m".into(),
             arguments: vec!["--parameter".into(), "commands=echo \"a\" 'b' \\ \n".into()],
             images: "/i".into(),
+            sources: "/s".into(),
             signals: "SIGUSR1",
         };
         let module = module(&target).expect("plain paths");
-        assert!(module.starts_with("FOLDER, LINES, SIGNALS = '/i', '.lines', 'SIGUSR1'\n"), "{module}");
+        assert!(module.starts_with("FOLDER, LINES, SOURCES, SIGNALS = '/i', '.lines', '/s', 'SIGUSR1'\n"), "{module}");
         assert!(module.contains(r#"ARGUMENTS = ["--parameter","commands=echo \"a\" 'b' \\ \n"]"#), "{module}");
         assert!(super::module(&Target { images: "/it's".into(), ..target }).is_err());
     }
