@@ -36,8 +36,8 @@ struct Target {
     arguments: Vec<String>,
     /// Folder of the images' symbols.
     images: PathBuf,
-    /// Root of the sources.
-    sources: PathBuf,
+    /// Roots of the sources: of a workspace of one's own, and of the system.
+    sources: Vec<PathBuf>,
     /// Signals that are the machine's own.
     signals: &'static str,
 }
@@ -113,11 +113,13 @@ fn target(repository: &Repository, arguments: &DebugArguments) -> Outcome<Target
     let text = |word: &std::ffi::OsStr| {
         word.to_str().map(String::from).ok_or_else(|| Failure::new(format!("{} is not UTF-8", word.display())))
     };
+    let mut roots = vec![repository.root().to_path_buf(), repository.base().to_path_buf()];
+    roots.dedup();
     Ok(Target {
         program: ready.machine,
         arguments: command.get_args().map(text).collect::<Outcome<_>>()?,
         images,
-        sources: repository.base().into(),
+        sources: roots,
         signals: if arguments.seed.is_some() { OF_SIMULATED } else { OF_HOSTED },
     })
 }
@@ -168,7 +170,9 @@ fn gdb_commands(target: &Target, batch: Option<&Path>, stop: Stop) -> Outcome<St
     if stop == Stop::Program {
         out.push_str("set non-stop on\n");
     }
-    let _ = writeln!(out, "directory {}", plain(&target.sources)?);
+    for root in &target.sources {
+        let _ = writeln!(out, "directory {}", plain(root)?);
+    }
     let _ = writeln!(out, "python point, folder, lines = '{SOFTWARE}', '{}', '{LINES}'", plain(&target.images)?);
     out.push_str(IMAGES);
     out.push_str(FRAMES);
@@ -214,7 +218,7 @@ mod tests {
     }
 
     fn target() -> Target {
-        Target { program: "/m".into(), arguments: vec!["--x".into()], images: "/i".into(), sources: "/s".into(), signals: OF_HOSTED }
+        Target { program: "/m".into(), arguments: vec!["--x".into()], images: "/i".into(), sources: vec!["/s".into()], signals: OF_HOSTED }
     }
 
     #[test]

@@ -60,8 +60,9 @@ def launch(debugger, command, result, internal):
         signals.SetShouldSuppress(number, False)
 
 def __lldb_init_module(debugger, internal):
-    # Line tables have paths relative to the root of the sources.
-    debugger.HandleCommand('settings set target.source-map . ' + SOURCES + ' target/sing/stubs ' + SOURCES)
+    # Line tables have paths relative to the roots of the sources.
+    pairs = [word for root in SOURCES for word in ['.', root, 'target/sing/stubs', root]]
+    debugger.HandleCommand('settings set target.source-map ' + ' '.join(pairs))
     debugger.HandleCommand('command script add -f ' + __name__ + '.launch singularity-launch')
 ";
 
@@ -72,11 +73,12 @@ def __lldb_init_module(debugger, internal):
 pub fn module(target: &Target) -> Outcome<String> {
     // JSON strings are strings of Python.
     let arguments: Vec<_> = target.arguments.iter().map(|word| serde_json::Value::from(word.as_str())).collect();
+    let roots = target.sources.iter().map(|root| plain(root)).collect::<Outcome<Vec<_>>>()?;
     Ok(format!(
-        "FOLDER, LINES, SOURCES, SIGNALS = '{}', '{LINES}', '{}', '{}'\nARGUMENTS = {}\n\n{CODE}",
+        "FOLDER, LINES, SIGNALS = '{}', '{LINES}', '{}'\nSOURCES = {}\nARGUMENTS = {}\n\n{CODE}",
         plain(&target.images)?,
-        plain(&target.sources)?,
         target.signals,
+        serde_json::Value::from(roots),
         serde_json::Value::from(arguments)
     ))
 }
@@ -131,11 +133,11 @@ mod tests {
             program: "/m".into(),
             arguments: vec!["--parameter".into(), "commands=echo \"a\" 'b' \\ \n".into()],
             images: "/i".into(),
-            sources: "/s".into(),
+            sources: vec!["/s".into()],
             signals: "SIGUSR1",
         };
         let module = module(&target).expect("plain paths");
-        assert!(module.starts_with("FOLDER, LINES, SOURCES, SIGNALS = '/i', '.lines', '/s', 'SIGUSR1'\n"), "{module}");
+        assert!(module.starts_with("FOLDER, LINES, SIGNALS = '/i', '.lines', 'SIGUSR1'\nSOURCES = [\"/s\"]\n"), "{module}");
         assert!(module.contains(r#"ARGUMENTS = ["--parameter","commands=echo \"a\" 'b' \\ \n"]"#), "{module}");
         assert!(super::module(&Target { images: "/it's".into(), ..target }).is_err());
     }
