@@ -120,8 +120,10 @@ fn images_with_lines(repository: &Repository, images: &Images) -> Outcome<BTreeM
         let Some(path) = built.get(name) else { continue };
         let bytes = std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?;
         if !debug::is_same_code(image, &bytes) {
-            return Err(Failure::new(format!("the sources of `{name}` have changed since the program that died was built"))
-                .remedy("leave out --lines, or go back to those sources"));
+            return Err(Failure::new(format!(
+                "the sources of `{name}` have changed since the program that died was built"
+            ))
+            .remedy("leave out --lines, or go back to those sources"));
         }
         found.insert(identity.clone(), bytes);
     }

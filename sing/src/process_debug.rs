@@ -218,7 +218,13 @@ mod tests {
     }
 
     fn target() -> Target {
-        Target { program: "/m".into(), arguments: vec!["--x".into()], images: "/i".into(), sources: vec!["/s".into()], signals: OF_HOSTED }
+        Target {
+            program: "/m".into(),
+            arguments: vec!["--x".into()],
+            images: "/i".into(),
+            sources: vec!["/s".into()],
+            signals: OF_HOSTED,
+        }
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use alloc::string::String;
 
 pub use abi::{
-    Automaton, BlockShape, BlockState, ChannelRecord, CounterRecord, Direction, EndpointShape, HeldEndpoint, MessageShape,
-    NO_TRANSITION, ProcessRecord, ProcessState, StateRow, ThreadRecord, ThreadState, TraceKind, TraceRecord, name_tag,
+    Automaton, BlockShape, BlockState, ChannelRecord, CounterRecord, Direction, EndpointShape, HeldEndpoint,
+    MessageShape, NO_TRANSITION, ProcessRecord, ProcessState, StateRow, ThreadRecord, ThreadState, TraceKind,
+    TraceRecord, name_tag,
 };
 
 use crate::Status;

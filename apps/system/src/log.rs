@@ -49,8 +49,7 @@ fn tell(target: Option<&str>, core: bool, namespace: &mut Namespace) -> Result<S
         return cores(target, &ends);
     }
     let Some(target) = target else { return Ok(table(&ends)) };
-    let processes =
-        sip::diagnostics::processes().map_err(unlisted)?;
+    let processes = sip::diagnostics::processes().map_err(unlisted)?;
     let system = System { processes: &processes, instances: Instances::read(namespace), ends };
     system.of(target)
 }
@@ -78,7 +77,9 @@ fn cores(target: Option<&str>, ends: &[End<'_>]) -> Result<String, String> {
         }
     }
     match target {
-        Some(target) if out.is_empty() => Err(format!("no core of `{target}` is kept; `log` lists processes that ended")),
+        Some(target) if out.is_empty() => {
+            Err(format!("no core of `{target}` is kept; `log` lists processes that ended"))
+        }
         _ => Ok(out),
     }
 }

@@ -82,7 +82,8 @@ impl<T: Copy, const MAX: usize> First<T, MAX> {
 
 /// Kind and words of a [`TraceRecord`].
 type Note = (TraceKind, u64, u64);
-const NO_NOTE: Note = (TraceKind::CoreEnds, 0, 0);
+/// All zero, as is [`FREE`]: free cores take no room in the kernel's file.
+const NO_NOTE: Note = (TraceKind::Created, 0, 0);
 
 type Calls = First<Note, CALLS>;
 
@@ -91,7 +92,7 @@ type Calls = First<Note, CALLS>;
 struct Core {
     id: u64,
     /// Program name.
-    name: &'static str,
+    name: Option<&'static str>,
     /// Counts up with each core.
     order: u64,
     /// Beginning of the package's identity.
@@ -106,7 +107,7 @@ struct Core {
 const NO_EVENT: TraceRecord = TraceRecord { sequence: 0, kind: 0, a: 0, b: 0, time_ns: 0 };
 const FREE: Core = Core {
     id: 0,
-    name: "",
+    name: None,
     order: 0,
     identity: [0; 2],
     calls: First::none(NO_NOTE),
@@ -120,7 +121,7 @@ struct Cores {
     next: u64,
 }
 
-static KEPT: SpinLock<Cores> = SpinLock::new(Cores { kept: [FREE; CORES], next: 1 });
+static KEPT: SpinLock<Cores> = SpinLock::new(Cores { kept: [FREE; CORES], next: 0 });
 
 /// Whether a core is kept of a SIP that ended in this way.
 fn is_death(kind: EpitaphKind) -> bool {
@@ -203,7 +204,7 @@ impl Cores {
         let core = &mut self.kept[index];
         if place.is_none() {
             let identity = process.program.get().map_or([0; 2], |program| program.identity_words());
-            *core = Core { id, name: process.name(), order: self.next, identity, ..FREE };
+            *core = Core { id, name: Some(process.name()), order: self.next, identity, ..FREE };
             self.next += 1;
         }
         core
@@ -211,7 +212,7 @@ impl Cores {
 
     /// Returns the place of a free core, or else of the oldest of the program that has the most.
     fn displaced(&self) -> usize {
-        let of_program = |name: &str| self.kept.iter().filter(|other| other.name == name).count();
+        let of_program = |name: Option<&str>| self.kept.iter().filter(|other| other.name == name).count();
         let rank = |core: &Core| (core.id != 0, core::cmp::Reverse(of_program(core.name)), core.order);
         (0..CORES).min_by_key(|&index| rank(&self.kept[index])).unwrap_or(0)
     }

@@ -6,9 +6,9 @@ use core::sync::atomic::Ordering;
 
 use abi::{EpitaphKind, ProcessState, StopReason, TraceKind};
 
+use super::ENDED;
 use super::cores::{self, Place};
 use super::graveyard::remember;
-use super::ENDED;
 use crate::lock::{SpinGuard, SpinLock};
 use crate::machine::machine;
 use crate::preempt::PENDING_KILL;

@@ -104,7 +104,8 @@ impl Writer {
 
     fn write_file(&mut self, path: &str, text: &str) -> Result<(), String> {
         let block = ExVec::from_slice(text.as_bytes()).map_err(|status| String::from(status.text()))?;
-        let mut file = FileWriter::open(&mut self.namespace, path, Existing::Replace).map_err(|error| error.to_string())?;
+        let mut file =
+            FileWriter::open(&mut self.namespace, path, Existing::Replace).map_err(|error| error.to_string())?;
         file.write(block, text.len()).map_err(|error| error.to_string())?;
         file.finish().map(drop).map_err(|error| error.to_string())
     }

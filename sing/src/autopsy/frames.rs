@@ -55,7 +55,8 @@ impl<'a> Image<'a> {
         let code = code.filter_map(|segment| Some((segment.p_vaddr, file.segment_data(&segment).ok()?))).collect();
         let mut functions = symbols::functions(bytes)?;
         // At the same address, a function comes after the end of the one before.
-        functions.sort_by(|(one, name), (other, other_name)| (one, !name.is_empty()).cmp(&(other, !other_name.is_empty())));
+        functions
+            .sort_by(|(one, name), (other, other_name)| (one, !name.is_empty()).cmp(&(other, !other_name.is_empty())));
         Some(Image { code, functions })
     }
 
@@ -100,9 +101,10 @@ impl<'a> Image<'a> {
     fn call_before(&self, address: u64) -> Option<Call> {
         let bytes = |length: u64| {
             let first = address.checked_sub(length)?;
-            let (start, code) = self.code.iter().find(|(start, code)| {
-                first >= *start && address <= start.saturating_add(code.len() as u64)
-            })?;
+            let (start, code) = self
+                .code
+                .iter()
+                .find(|(start, code)| first >= *start && address <= start.saturating_add(code.len() as u64))?;
             code.get((first - start) as usize..(address - start) as usize)
         };
         if let Some([0xe8, offset @ ..]) = bytes(DIRECT_BYTES)
@@ -180,7 +182,10 @@ mod tests {
     fn calls_by_a_register_are_taken_where_no_direct_call_follows() {
         let mut code = Vec::new();
         let image = image(&mut code);
-        assert_eq!(names(&image, &[(0x1003, true), (0x103e, false), (0x102e, false)], false), ["last", "other", "first"]);
+        assert_eq!(
+            names(&image, &[(0x1003, true), (0x103e, false), (0x102e, false)], false),
+            ["last", "other", "first"]
+        );
         assert_eq!(names(&image, &[(0x1003, true), (0x103e, false), (0x1019, false)], false), ["last", "middle"]);
         assert_eq!(names(&image, &[(0x0, true), (0xffff_ffff_ffff_ffff, false), (0x0, false)], true), [""; 0]);
     }

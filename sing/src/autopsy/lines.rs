@@ -29,7 +29,8 @@ impl<'a> LineTable<'a> {
         while let Ok(Some(frame)) = frames.next() {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
             let name = name.map_or_else(|| "?".into(), |name| format!("{:#}", rustc_demangle::demangle(name.as_ref())));
-            let location = frame.location.and_then(|location| Some(format!("{}:{}", shown(location.file?), location.line?)));
+            let location =
+                frame.location.and_then(|location| Some(format!("{}:{}", shown(location.file?), location.line?)));
             found.push((name, location.unwrap_or_else(|| "?".into())));
         }
         found

@@ -219,7 +219,11 @@ fn write_lines(path: &Path, image: &[u8], with_lines: Option<&PathBuf>) -> Outco
 ///
 /// # Errors
 /// The system cannot be read, or an image differs from the one with line tables.
-pub fn write_images(repository: &Repository, system: &Path, with_lines: &BTreeMap<String, PathBuf>) -> Outcome<PathBuf> {
+pub fn write_images(
+    repository: &Repository,
+    system: &Path,
+    with_lines: &BTreeMap<String, PathBuf>,
+) -> Outcome<PathBuf> {
     let bytes = std::fs::read(system).map_err(|error| Failure::file("read", system, &error))?;
     let broken = |error: PackageError| Failure::new(format!("{}: {error}", system.display())).remedy("rebuild it");
     let image = package_check::verify_system(&bytes).map_err(broken)?;

@@ -98,7 +98,10 @@ pub fn run(target: &Target, arguments: &DebugArguments) -> Outcome<u8> {
     }
     command.args(words(["--no-lldbinit", "-o", &format!("command script import {}", plain(&path)?)]));
     if arguments.batch.is_empty() {
-        command.args(words(["-o", "script print('`singularity-launch` starts the machine, stopped at its first instruction.')"]));
+        command.args(words([
+            "-o",
+            "script print('`singularity-launch` starts the machine, stopped at its first instruction.')",
+        ]));
     } else {
         command.arg("--batch").stdin(Stdio::null());
         for line in arguments.batch.iter().flat_map(|text| text.lines()) {
@@ -137,7 +140,10 @@ mod tests {
             signals: "SIGUSR1",
         };
         let module = module(&target).expect("plain paths");
-        assert!(module.starts_with("FOLDER, LINES, SIGNALS = '/i', '.lines', 'SIGUSR1'\nSOURCES = [\"/s\"]\n"), "{module}");
+        assert!(
+            module.starts_with("FOLDER, LINES, SIGNALS = '/i', '.lines', 'SIGUSR1'\nSOURCES = [\"/s\"]\n"),
+            "{module}"
+        );
         assert!(module.contains(r#"ARGUMENTS = ["--parameter","commands=echo \"a\" 'b' \\ \n"]"#), "{module}");
         assert!(super::module(&Target { images: "/it's".into(), ..target }).is_err());
     }

@@ -53,7 +53,9 @@ impl Core {
                     out += &format!("  block of {b} bytes, lent to it\n");
                 }
                 Some(TraceKind::CoreEnds) => {
-                    for (more, what) in [(a.saturating_sub(endpoints_told), "endpoint"), (b.saturating_sub(blocks_told), "block")] {
+                    for (more, what) in
+                        [(a.saturating_sub(endpoints_told), "endpoint"), (b.saturating_sub(blocks_told), "block")]
+                    {
                         if more > 0 {
                             out += &format!("  {more} more {what}{}\n", if more == 1 { "" } else { "s" });
                         }

@@ -81,7 +81,7 @@ fn who_exits_leaves_no_core() {
 }
 
 fn core(id: u64, name: &'static str, order: u64) -> Core {
-    Core { id, name, order, ..FREE }
+    Core { id, name: Some(name), order, ..FREE }
 }
 
 #[test]

@@ -27,7 +27,9 @@ fn autopsy(words: &[&str], input: &str) -> Run {
 fn has_back_trace(text: &str) {
     let mut rest = text;
     for function in FUNCTIONS {
-        let at = rest.find(&format!(" {function} +")).unwrap_or_else(|| panic!("no `{function}` after those before:\n{text}"));
+        let at = rest
+            .find(&format!(" {function} +"))
+            .unwrap_or_else(|| panic!("no `{function}` after those before:\n{text}"));
         rest = &rest[at + function.len()..];
     }
 }

@@ -96,7 +96,8 @@ impl Session {
         // Where Debian's adapter does not look for the modules beside it.
         let libraries = program.ancestors().nth(2).expect("a folder").join("lib");
         let folders = std::fs::read_dir(libraries).into_iter().flatten().flatten();
-        let modules = folders.map(|entry| entry.path().join("dist-packages")).find(|path| path.join("lldb/__init__.py").exists());
+        let modules =
+            folders.map(|entry| entry.path().join("dist-packages")).find(|path| path.join("lldb/__init__.py").exists());
         if let Some(modules) = modules {
             command.env("PYTHONPATH", format!("{}:/usr/lib/python3/dist-packages", modules.display()));
         }
@@ -176,7 +177,8 @@ fn read_message(from: &mut impl BufRead) -> Option<Value> {
 /// lldb's adapter, by its names in different versions.
 fn adapter() -> Option<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib").ok()?.flatten().map(|entry| entry.path());
-    let folders = versions.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("llvm-")));
+    let folders =
+        versions.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("llvm-")));
     let mut names = folders.flat_map(|folder| ["bin/lldb-dap", "bin/lldb-vscode"].map(|name| folder.join(name)));
     names.find(|path| path.is_file())
 }
