@@ -5,6 +5,7 @@
 //! core identifies; with `--lines` by line tables, too ([`lines`]). docs/autopsy.md has the whole picture. Deliberately
 //! not here: what is kept of a death, which is the kernel's.
 
+pub mod arguments;
 mod frames;
 mod lines;
 mod report;
@@ -17,13 +18,13 @@ use std::path::{Path, PathBuf};
 use package::Delivery;
 
 use crate::bare::debug;
-use crate::command_line::AutopsyArguments;
 use crate::failure::{Failure, Outcome};
 use crate::keys::hexadecimal;
 use crate::programs::Programs;
 use crate::repository::Repository;
 use crate::systems::{self, Platform};
 
+use arguments::AutopsyArguments;
 use frames::{Frame, Image};
 use lines::LineTable;
 use report::{Core, Line};

@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::autopsy::arguments::AutopsyArguments;
 use crate::builder::UnsafeTests;
 use crate::docs::DocsArguments;
 use crate::domains::Configuration;
 use crate::install::ChangeArguments;
+use crate::process_debug::arguments::DebugArguments;
 use crate::simulate::arguments::SimulateArguments;
 use crate::system_list::SystemsArguments;
 
@@ -276,56 +278,6 @@ pub struct BuildArguments {
     pub json: bool,
 }
 
-/// `sing debug`.
-#[derive(Debug, Args)]
-pub struct DebugArguments {
-    /// The machine and what runs on it.
-    #[command(flatten)]
-    pub run: RunArguments,
-    /// Rebuild this program with line tables, for source lines; may be repeated
-    #[arg(long, value_name = "PROGRAM")]
-    pub lines: Vec<String>,
-    /// Commands for the debugger, one per line; it runs non-interactively and exits after them
-    #[arg(long, value_name = "COMMANDS")]
-    pub batch: Vec<String>,
-    /// The debugger
-    #[arg(long, value_enum, default_value = "gdb")]
-    pub debugger: DebuggerName,
-    /// What a breakpoint stops [default: machine]
-    #[arg(long, value_enum, default_value = "machine")]
-    pub stop: Stop,
-    /// Debug the run of this seed on the simulated machine, as `cargo sing simulate` has it
-    #[arg(long, value_name = "N", conflicts_with = "machine")]
-    pub seed: Option<u64>,
-    /// Faults of the simulated machine; not `step`, which needs the processor's trap flag as debuggers do
-    #[arg(long, value_name = "KIND,...", requires = "seed", default_value = "preempt,switch,delay")]
-    pub faults: String,
-    /// These faults and no others, as a failure names them
-    #[arg(long, value_name = "FAULT,...", requires = "seed")]
-    pub exactly: Option<String>,
-    /// Only build, and write a module for lldb that starts the machine; print its path. For editors
-    #[arg(long, conflicts_with = "batch")]
-    pub prepare: bool,
-}
-
-/// A debugger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum DebuggerName {
-    /// GNU's
-    Gdb,
-    /// LLVM's; hosted and simulated machines only
-    Lldb,
-}
-
-/// What a breakpoint stops.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Stop {
-    /// The machine
-    Machine,
-    /// The program, with the processor that it is on; the others go on
-    Program,
-}
-
 /// `sing image`.
 #[derive(Debug, Args)]
 pub struct ImageArguments {
@@ -385,23 +337,6 @@ pub struct CheckArguments {
     /// Print a list as JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// `sing autopsy`.
-#[derive(Debug, Args)]
-pub struct AutopsyArguments {
-    /// Files of cores, or captured output with cores in it [default: standard input]
-    #[arg(value_name = "FILE")]
-    pub files: Vec<PathBuf>,
-    /// System that the programs are of: a file, or the name of one in systems/ [default: any that was built]
-    #[arg(long, value_name = "FILE")]
-    pub system: Option<PathBuf>,
-    /// Show source lines and inlined functions, too: builds the programs again, with line tables
-    #[arg(long)]
-    pub lines: bool,
-    /// Show every code address, those that earlier calls may have left on the stack included, marked with `?`
-    #[arg(long)]
-    pub all: bool,
 }
 
 /// `sing bill`.

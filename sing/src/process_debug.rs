@@ -4,6 +4,7 @@
 //! machine, a hook of the kernel tells of each image that it has mapped. Neighbours: `bare::debug`, which has the bare
 //! machines and what both need; [`lldb`]. Deliberately not here: hardware domains, which are processes of their own.
 
+pub mod arguments;
 mod lldb;
 
 use std::ffi::OsString;
@@ -16,12 +17,14 @@ use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
 
 use crate::bare::debug::{self, BATCH, FRAMES, IMAGES, LINES, SETTINGS, SOFTWARE, plain};
-use crate::command_line::{DebugArguments, DebuggerName, MachineName, Stop};
+use crate::command_line::MachineName;
 use crate::failure::{Failure, Outcome};
 use crate::host_tools::{self, Tool};
 use crate::repository::Repository;
 use crate::systems::{self, Platform};
 use crate::{folder, run};
+
+use arguments::{DebugArguments, DebuggerName, Stop};
 
 /// Signals of the hosted machine: its timer, calls between processors, refused system calls.
 const OF_HOSTED: &str = "SIGVTALRM SIGUSR1 SIGUSR2 SIGSYS SIGPIPE";

@@ -193,7 +193,7 @@ pub(super) fn append(id: u64, records: &mut Vec<TraceRecord>) {
 
 impl Cores {
     fn find(&self, id: u64) -> Option<&Core> {
-        self.kept.iter().find(|core| core.id == id)
+        self.kept.iter().find(|core| core.id == id && id != 0)
     }
 
     /// Returns the core of a SIP, which takes the place of another if it is new.

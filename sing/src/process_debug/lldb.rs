@@ -8,9 +8,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use super::arguments::DebugArguments;
 use super::{Target, cannot_start, end_of, words};
 use crate::bare::debug::{LINES, plain};
-use crate::command_line::DebugArguments;
 use crate::failure::Outcome;
 use crate::host_tools::{self, Tool};
 

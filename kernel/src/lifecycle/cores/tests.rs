@@ -78,6 +78,7 @@ fn who_exits_leaves_no_core() {
     end(process, Epitaph::exited(1));
     let trace = trace_of(id).expect("it ended just now");
     assert!(trace.iter().all(|record| record.kind != TraceKind::CoreBegins as u64));
+    assert!(trace_of(0).is_none() && trace_of(u64::MAX).is_none(), "of no process");
 }
 
 fn core(id: u64, name: &'static str, order: u64) -> Core {

@@ -1,6 +1,6 @@
 //! Debuggers of hosted and simulated machines, and an editor's session by the Debug Adapter Protocol.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
