@@ -31,9 +31,9 @@ pub use automaton::{
 pub use epitaph::{EpitaphKind, StopReason};
 pub use printable::Printable;
 pub use records::{
-    BlockState, ChannelRecord, CounterRecord, DMA, DeviceKind, DeviceOperation, LATENCY_BUCKETS, LATENCY_FIRST_BITS,
-    LatencyRecord, NAME_BYTES, ProcessRecord, ProcessState, StreamRecord, ThreadRecord, ThreadState, TraceKind,
-    TraceRecord,
+    BlockState, ChannelRecord, CounterRecord, DMA, DeviceKind, DeviceOperation, HeldEndpoint, LATENCY_BUCKETS,
+    LATENCY_FIRST_BITS, LatencyRecord, NAME_BYTES, ProcessRecord, ProcessState, StreamRecord, ThreadRecord,
+    ThreadState, TraceKind, TraceRecord,
 };
 pub use status::{AbiReturn, Status};
 pub use table::{AbiTable, FUNCTIONS, Function, render};

@@ -48,11 +48,11 @@ pub struct Contract {
     pub slot_words: usize,
     /// Queue slots per side, for incoming messages, by [`SideIndex`].
     pub bounds: [u32; 2],
+    /// Its index in the list of all.
+    pub index: u32,
     messages: Vec<Monitored>,
     next: Vec<u16>,
     senders: Vec<Option<SideIndex>>,
-    /// Its index among all contracts.
-    pub index: u32,
     /// Latencies of sampled messages, by receiving side.
     pub latencies: [Histogram; 2],
 }
@@ -105,10 +105,10 @@ impl Contract {
             tag: name_tag(&automaton.name),
             slot_words: automaton.slot_words() + 1,
             bounds: [automaton.queue_to_importer.into(), automaton.queue_to_exporter.into()],
+            index: 0,
             next: automaton.states.iter().flat_map(|state| state.next.iter().copied()).collect(),
             messages,
             senders,
-            index: 0,
             latencies: Default::default(),
             bytes: bytes.to_vec(),
             fingerprint,

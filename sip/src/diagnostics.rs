@@ -4,8 +4,8 @@ use alloc::string::String;
 
 pub use abi::{
     Automaton, BlockShape, BlockState, ChannelRecord, CounterRecord, DMA, DeviceOperation, Direction, EndpointShape,
-    LATENCY_BUCKETS, LatencyRecord, MessageShape, NO_TRANSITION, ProcessRecord, ProcessState, StateRow, StreamRecord,
-    ThreadRecord, ThreadState, TraceKind, TraceRecord, name_tag,
+    HeldEndpoint, LATENCY_BUCKETS, LatencyRecord, MessageShape, NO_TRANSITION, ProcessRecord, ProcessState, StateRow,
+    StreamRecord, ThreadRecord, ThreadState, TraceKind, TraceRecord, name_tag,
 };
 
 pub use abi::limits::STREAM_EVENTS;
@@ -111,7 +111,8 @@ impl Drop for Stream {
     }
 }
 
-/// Returns the trace ring of a SIP, oldest event first; also of one that ended recently.
+/// Returns the trace ring of a SIP, oldest event first; also of one that ended recently. Of one that died otherwise
+/// than by exit, its core follows.
 pub fn trace(process_id: u64) -> Result<List<TraceRecord>, Status> {
     // SAFETY: as in `processes`.
     list(|block| unsafe { raw::list_trace(process_id, block) }.into_result())

@@ -255,7 +255,7 @@ fn a_file_of_any_events_is_well_formed() {
     let mut events = Vec::new();
     for time_ns in 0..2_000 {
         let runner = random(4);
-        let kind = random(24) | random(3) << 32;
+        let kind = random(32) | random(3) << 32;
         let [a, b, c] = [random(6), random(5), random(1 << 18)];
         events.push(StreamRecord { time_ns, process: random(4), thread: random(3), runner, kind, a, b, c });
     }
