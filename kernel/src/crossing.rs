@@ -7,7 +7,7 @@
 //!
 //! Neighbours: `space` has the domain, `entry` the handlers.
 
-mod buffer;
+pub(crate) mod buffer;
 
 use core::sync::atomic::Ordering;
 

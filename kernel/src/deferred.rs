@@ -13,7 +13,7 @@ use crate::preempt::{
     self, PENDING_INTERRUPT, PENDING_KILL, PENDING_OBSERVER, PENDING_RECLAIM, PENDING_TIMER, PENDING_WAKE,
 };
 use crate::process::Epitaph;
-use crate::{arch, cpu, device, hardware, latency, lifecycle, sched, timers, wait};
+use crate::{arch, cpu, device, hardware, latency, lifecycle, record, sched, timers, wait};
 
 /// Makes preemption points do deferred work. Called before any thread runs.
 pub fn start() {
@@ -107,6 +107,9 @@ pub extern "C" fn arrive_new_thread() {
     sched::finish_switch();
     if arch::cpu_pending() != 0 {
         service_pending();
+    }
+    if record::is_on() {
+        record::thread_started(cpu::current());
     }
 }
 

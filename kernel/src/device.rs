@@ -162,6 +162,20 @@ pub fn describe(open: OpenDevice, buffer: MessageBuffer) {
     buffer.write_words(&[kind as u64, bytes, flags, third, fourth]);
 }
 
+/// The kind of a device that a SIP has opened, an `abi::DeviceKind`; `u64::MAX` if it is hardware.
+pub fn kind_of(handle: u64, owner: ProcessRef) -> u64 {
+    let opened = handle::decode(handle, Kind::Device).ok().and_then(|(number, opening)| opened(number, opening, owner));
+    match opened.map(|open| open.device.kind) {
+        Some(DeviceKind::Console { .. }) => abi::DeviceKind::Console as u64,
+        Some(DeviceKind::Disk { .. }) => abi::DeviceKind::Disk as u64,
+        Some(DeviceKind::Sockets) => abi::DeviceKind::Sockets as u64,
+        Some(DeviceKind::Random) => abi::DeviceKind::Random as u64,
+        Some(DeviceKind::Folder { .. }) => abi::DeviceKind::Folder as u64,
+        Some(DeviceKind::Packets { .. }) => abi::DeviceKind::Packets as u64,
+        None => u64::MAX,
+    }
+}
+
 /// Submits an operation on the bytes of a block from `first` on. Returns whether it is already complete.
 pub fn submit(
     caller: ProcessRef,

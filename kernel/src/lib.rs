@@ -39,6 +39,8 @@ mod preempt;
 mod principal;
 pub mod process;
 mod program;
+mod record;
+mod replay;
 mod sched;
 mod shortage;
 mod slab;
@@ -53,6 +55,7 @@ mod wait;
 pub mod wait_word;
 
 pub use heap::CountedHeap;
+pub use replay::Replay;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -106,6 +109,7 @@ pub fn start(on: &'static dyn hal_api::Machine, mut boot: Boot) -> String {
     if let Err(why) = installed::start(boot.system_image) {
         return why;
     }
+    record::start(boot.system_image);
     if let Some(system) = installed::system()
         && let Err(why) = domain::check(&system.domains)
     {
@@ -124,6 +128,16 @@ pub fn start(on: &'static dyn hal_api::Machine, mut boot: Boot) -> String {
     *BOOT.lock() = Some(boot.parameters);
     machine().run_processors(&bases, first_or_other_processor, entry::machine_entries());
     "the machine stopped its processors".to_string()
+}
+
+/// Replays a recording on a machine, which ends then. Returns only on failure, with the reason.
+pub fn replay(on: &'static dyn hal_api::Machine, replay: Replay) -> String {
+    machine::install(on);
+    program::start();
+    match installed::start(replay.system_image) {
+        Ok(()) => replay::start(replay),
+        Err(why) => why,
+    }
 }
 
 static BOOT: lock::SpinLock<Option<Vec<(String, String)>>> = lock::SpinLock::new(None);

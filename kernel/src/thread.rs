@@ -176,6 +176,11 @@ pub struct MessageBuffer {
 }
 
 impl MessageBuffer {
+    /// The buffer in a thread block at this address, of a thread that does not run.
+    pub(crate) fn of_block(address: usize) -> MessageBuffer {
+        MessageBuffer { address }
+    }
+
     /// Leaks a buffer without a thread, for tests.
     #[cfg(test)]
     pub fn leaked() -> MessageBuffer {
@@ -293,13 +298,11 @@ pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument)
         Argument::ThreadBlock => thread.sip_block_address(),
         Argument::Word(word) => word as usize,
     };
+    thread.inside.start[0].store(entry, Ordering::Relaxed);
+    thread.inside.start[1].store(argument, Ordering::Relaxed);
     let entry = match thread.inside.space.get() {
         None => entry,
-        Some(_) => {
-            thread.inside.start[0].store(entry, Ordering::Relaxed);
-            thread.inside.start[1].store(argument, Ordering::Relaxed);
-            startup.cross as *const () as usize
-        }
+        Some(_) => startup.cross as *const () as usize,
     };
     // SAFETY: the slot was just allocated; `block` is 1024-aligned and the colour a multiple of 16.
     let saved = unsafe { arch::prepare_stack(block - colour(stack), startup.arrive, entry, argument) };

@@ -9,6 +9,7 @@ use crate::builder::UnsafeTests;
 use crate::docs::DocsArguments;
 use crate::domains::Configuration;
 use crate::install::ChangeArguments;
+use crate::replay::ReplayArguments;
 use crate::simulate::arguments::SimulateArguments;
 use crate::system_list::SystemsArguments;
 
@@ -29,6 +30,8 @@ pub struct CommandLine {
 pub enum Command {
     /// Start the system on a machine, building what it needs
     Run(RunArguments),
+    /// Replay a recording of a run, whole or one process alone, or ask who sent a message
+    Replay(ReplayArguments),
     /// Run a system on a simulated machine, whose every run is decided by a seed, with faults
     Simulate(SimulateArguments),
     /// Build, check and sign programs, without running them
@@ -158,6 +161,9 @@ pub struct RunArguments {
     /// Environment variable of the program of --wasm
     #[arg(long, value_name = "NAME=VALUE", requires = "wasm")]
     pub env: Vec<String>,
+    /// Record the run for `cargo sing replay`
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
     /// Parameter for the first program
     #[arg(long, value_name = "NAME=VALUE")]
     pub parameter: Vec<String>,

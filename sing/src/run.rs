@@ -96,6 +96,11 @@ fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site:
             Failure::new("--unconfined applies to the hosted machine only").remedy("remove it, or remove --machine")
         );
     }
+    if arguments.record.is_some() {
+        return Err(
+            Failure::new("--record applies to the hosted machine only").remedy("remove it, or remove --machine")
+        );
+    }
     prepared::folders(arguments)?;
     let disks = disks(repository, arguments)?;
     let system = repository.system_manifest(arguments.system.as_deref().unwrap_or(Path::new(systems::BARE)))?;
@@ -156,6 +161,9 @@ fn machine_command(ready: &Ready, disks: &[PathBuf], folders: &[Folder], argumen
     }
     if let Some(processors) = arguments.processors {
         command.arg("--processors").arg(processors.to_string());
+    }
+    if let Some(file) = &arguments.record {
+        command.arg("--record").arg(file);
     }
     if let Some(tap) = &arguments.tap {
         command.arg("--tap").arg(tap);

@@ -31,6 +31,7 @@ use crate::audit;
 use crate::lock::{AtomicRef, SpinLock};
 use crate::principal::{self, Principal};
 use crate::program::{Loaded, Program};
+use crate::record::Turn;
 use crate::slab::{Links, List, Listed, Slab, Slot};
 use crate::space::Space;
 use crate::wait::Waiters;
@@ -98,6 +99,8 @@ pub struct Process {
     /// Children whose handles it holds, and released ones that still run.
     pub(crate) charged_children: AtomicU32,
     pub(crate) open_devices: AtomicU32,
+    /// Which of its threads runs, if the run is recorded.
+    pub(crate) turn: Turn,
     /// Destination of its debug text.
     pub debug_text: DebugText,
 }
