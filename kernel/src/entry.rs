@@ -12,7 +12,10 @@ use hal_api::{Fault, FaultKind, KernelEntries};
 
 use crate::preempt::{PENDING_RESCHEDULE, PENDING_TIMER};
 use crate::process::Epitaph;
-use crate::{arch, cpu, deferred, device, handlers, hardware, installed, latency, lifecycle, program, record, replay, sched, thread};
+use crate::{
+    arch, cpu, deferred, device, handlers, hardware, installed, latency, lifecycle, program, record, replay, sched,
+    thread,
+};
 
 macro_rules! define_entries {
     ($(group $group:literal { $(#[doc = $doc:literal] fn $name:ident($($argument:ident),*) -> $value:literal;)* })*) => {

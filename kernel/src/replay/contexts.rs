@@ -6,8 +6,8 @@
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use abi::limits::{MESSAGE_WORDS, NEVER, STACK_GUARD_BYTES, STACK_SLOT_BYTES};
 use abi::AbiReturn;
+use abi::limits::{MESSAGE_WORDS, NEVER, STACK_GUARD_BYTES, STACK_SLOT_BYTES};
 use hal_api::{Fault, KernelEntries};
 
 use crate::lock::{AtomicRef, SpinLock};
@@ -96,7 +96,8 @@ pub fn call(function: usize, arguments: &[u64]) -> AbiReturn {
     let mut six = [0; 6];
     six.iter_mut().zip(arguments).for_each(|(word, argument)| *word = *argument);
     let context = back(Stop::Call { function, arguments: six });
-    let [status, value] = context.map_or([0; 2], |context| context.answer.each_ref().map(|word| word.load(Ordering::Relaxed)));
+    let [status, value] =
+        context.map_or([0; 2], |context| context.answer.each_ref().map(|word| word.load(Ordering::Relaxed)));
     AbiReturn { status, value }
 }
 

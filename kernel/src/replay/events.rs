@@ -137,10 +137,7 @@ impl State {
     fn run(&mut self, event: &Event) -> Result<(), String> {
         let key = (event.process, event.thread);
         let has_calls = self.calls_left.get(&key).is_some_and(|left| *left > 0);
-        let faults = matches!(
-            self.ends.get(&event.process),
-            Some(EpitaphKind::Faulted | EpitaphKind::StackOverflow)
-        );
+        let faults = matches!(self.ends.get(&event.process), Some(EpitaphKind::Faulted | EpitaphKind::StackOverflow));
         let thread = self.process(event)?.threads.get_mut(&event.thread).ok_or(DAMAGED)?;
         if !has_calls && !faults {
             // Its process was ended, or the recording, before it called: nobody has seen what it did.
@@ -237,12 +234,7 @@ impl State {
         let replayed = process.end.clone().or(faulted);
         checks::same_end(event, kind, status, replayed.or_else(|| process.last_thread_left()))?;
         if kind != EpitaphKind::Exited || status != 0 {
-            crate::debug_output::line(format_args!(
-                "process {} ({}) {}",
-                event.process,
-                process.program,
-                event.text()
-            ));
+            crate::debug_output::line(format_args!("process {} ({}) {}", event.process, process.program, event.text()));
         }
         if alone == Some(event.process) || alone.is_none() && event.process == 1 {
             self.status = Some(if kind == EpitaphKind::Exited { status as u8 } else { 1 });
@@ -271,7 +263,8 @@ impl Process {
                 let block = self.blocks.get(&block);
                 if operation == DeviceOperation::Write as u64
                     && self.consoles.contains(&device)
-                    && let Some(block) = block.filter(|block| first.checked_add(bytes).is_some_and(|end| end <= block.bytes))
+                    && let Some(block) =
+                        block.filter(|block| first.checked_add(bytes).is_some_and(|end| end <= block.bytes))
                 {
                     output::console(memory::bytes(block.address + first, bytes));
                 }
