@@ -233,7 +233,12 @@ impl State {
         });
         let replayed = process.end.clone().or(faulted);
         checks::same_end(event, kind, status, replayed.or_else(|| process.last_thread_left()))?;
-        if kind != EpitaphKind::Exited || status != 0 {
+        let is_told = match kind {
+            EpitaphKind::Exited => status != 0,
+            EpitaphKind::Stopped | EpitaphKind::Orphaned => false,
+            _ => true,
+        };
+        if is_told || alone.is_some() {
             crate::debug_output::line(format_args!("process {} ({}) {}", event.process, process.program, event.text()));
         }
         if alone == Some(event.process) || alone.is_none() && event.process == 1 {
