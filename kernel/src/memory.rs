@@ -588,15 +588,6 @@ pub fn copy_of_block(address: usize, size: usize, count: usize) -> Option<Vec<u8
     Some(copy)
 }
 
-/// Whether memory of a SIP is all zero. The SIP is in the kernel, or a domain's code may change it meanwhile.
-pub fn is_zero(address: usize, bytes: usize) -> bool {
-    // SAFETY: the bytes lie in the memory arena, and blocks and pages are aligned to 64; each word is read once.
-    let word = |at: usize| unsafe { (address as *const u64).add(at).read_volatile() };
-    // SAFETY: as above.
-    let byte = |at: usize| unsafe { (address as *const u8).add(at).read_volatile() };
-    (0..bytes / 8).all(|at| word(at) == 0) && (bytes / 8 * 8..bytes).all(|at| byte(at) == 0)
-}
-
 /// Appends the bytes of a block, whose SIP is in the kernel; code in a domain may change what is read, but not what was.
 pub fn append_block(into: &mut Vec<u8>, address: usize, bytes: usize) {
     into.reserve(bytes + 8);

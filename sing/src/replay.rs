@@ -97,5 +97,5 @@ fn nothing_found(arguments: &ReplayArguments) -> Failure {
 
 fn read(path: &Path) -> Outcome<Reader> {
     let file = std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?;
-    Reader::new(&file, None).map_err(|error| Failure::new(format!("the file {} {error}", path.display())))
+    Reader::new(&file).map_err(|error| Failure::new(format!("the file {} {error}", path.display())))
 }

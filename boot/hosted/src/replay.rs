@@ -24,7 +24,7 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<Infallible, Box<dyn Err
     let shown = path.display();
     let file = std::fs::read(path)
         .map_err(|error| format!("recording {shown}: it cannot be read ({error}); check the path"))?;
-    let reader = Reader::new(&file, arguments.process).map_err(|error| format!("recording {shown} {error}"))?;
+    let reader = Reader::new(&file).map_err(|error| format!("recording {shown} {error}"))?;
     drop(file);
     let configuration = Configuration {
         confinement: arguments.confinement(),

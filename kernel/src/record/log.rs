@@ -26,7 +26,7 @@ pub struct Piece {
     pub address: u64,
     /// Its size in bytes.
     pub bytes: u64,
-    /// Whether it is zero, or what is there is to be recorded.
+    /// Whether it is zero, or known, or what is there is to be recorded.
     pub content: Content<()>,
 }
 
@@ -71,8 +71,8 @@ pub fn append(
 
 fn write_piece(chunk: &mut Vec<u8>, piece: &Piece) {
     let Piece { address, bytes, content } = *piece;
-    if content == Content::Zero || memory::is_zero(address as usize, bytes as usize) {
-        Event::write_block_head(chunk, address, bytes, Content::Zero);
+    if content != Content::Bytes(()) {
+        Event::write_block_head(chunk, address, bytes, content);
         return;
     }
     Event::write_block_head(chunk, address, bytes, Content::Bytes(()));

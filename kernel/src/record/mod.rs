@@ -97,16 +97,46 @@ fn memory_of(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[u
         let piece = |[address, bytes, ..]: [u64; 4]| log::Piece { address, bytes, content: Content::Bytes(()) };
         return place.map(piece).into_iter().collect();
     }
-    if matches!(memory, Memory::Nothing | Memory::RestOfBlock) {
-        return Vec::new();
-    }
     let content = match memory {
+        Memory::Nothing | Memory::RestOfBlock => return Vec::new(),
         Memory::ZeroBlock | Memory::ZeroPages => Content::Zero,
+        // What a borrower has written that was ended in the middle, nobody can repeat.
+        Memory::Message if answer.status == Status::Closed as u64 => Content::Bytes(()),
+        Memory::Message | Memory::Detached if !keeps_all() => Content::Left,
+        Memory::Completed => return filled(answer),
         _ => Content::Bytes(()),
     };
     let argument = arguments.first().copied().unwrap_or(0);
     let named = effects::named(function, argument, (answer.status, answer.value), buffer);
     named.into_iter().map(|block| log::Piece { address: block.address, bytes: block.bytes, content }).collect()
+}
+
+/// Whether the contents of all messages are kept: programs in domains may be such as no replay runs.
+fn keeps_all() -> bool {
+    machine().max_domains() > 0
+}
+
+/// The parts of a block that a device has written to.
+fn filled(answer: &AbiReturn) -> Vec<log::Piece> {
+    let Some(block) = exheap::block(answer.value).ok().filter(|_| answer.status == Status::Ok as u64) else {
+        return Vec::new();
+    };
+    let base = block.address.load(Ordering::Relaxed);
+    let piece = |(first, bytes): (usize, usize)| log::Piece {
+        address: (base + first) as u64,
+        bytes: bytes as u64,
+        content: Content::Bytes(()),
+    };
+    device::filled(block).into_iter().filter(|part| part.1 > 0).map(piece).collect()
+}
+
+/// A process has installed a program.
+pub fn installed(package: &[u8]) {
+    if let Some(process) = cpu::current().owner() {
+        let (address, bytes) = (package.as_ptr().addr() as u64, package.len() as u64);
+        let piece = log::Piece { address, bytes, content: Content::Bytes(()) };
+        log::append(process, 0, (EventKind::Installed, 0), 0, (&[], &[]), &[piece]);
+    }
 }
 
 /// A thread's code is about to run for the first time.

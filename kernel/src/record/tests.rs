@@ -41,7 +41,7 @@ fn the_answer_of_every_function_is_recorded() {
         let written = &buffer[..buffer::words_out(number as u64, &answer)];
         let expected = match gives {
             Memory::Message => Some(Named { handle: 102, address: 103, bytes: 104 }),
-            Memory::NewBlock | Memory::ZeroBlock | Memory::RestOfBlock => {
+            Memory::NewBlock | Memory::Detached | Memory::Completed | Memory::ZeroBlock | Memory::RestOfBlock => {
                 Some(Named { handle: 0x77, address: 100, bytes: 101 })
             }
             Memory::ZeroPages => Some(Named { handle: 0, address: 0x77, bytes: 3 * abi::limits::PAGE_BYTES as u64 }),

@@ -9,7 +9,7 @@ use abi::limits::{MESSAGE_WORDS, NEVER, TEXT_BYTES};
 use abi::{AbiReturn, DeviceOperation, EpitaphKind, Printable, Status};
 use alloc::string::ToString;
 use recording::effects::{self, Named};
-use recording::{Event, EventKind};
+use recording::{Content, Event, EventKind};
 
 use crate::crossing::buffer;
 use crate::machine::machine;
@@ -66,17 +66,40 @@ struct State {
     /// Kinds of the ends that are to come.
     ends: BTreeMap<u64, EpitaphKind>,
     hash: Hash,
+    shown: Shown,
     status: Option<u8>,
 }
 
-/// Replays the events.
+/// Replays the events; of one process alone, after all have been replayed once, silently, for the contents of the blocks
+/// that it gets from others.
 ///
 /// # Errors
 /// A program does something else than was recorded: where, what was recorded, and what it did.
-pub fn replay(replay: &Replay) -> Result<Done, String> {
+pub fn replay(replay: &mut Replay) -> Result<Done, String> {
+    let Some(alone) = replay.process else { return run(&mut replay.events, None, Shown::All) };
+    if replay.events.iter().any(|event| event.process == alone && has_left(event)) {
+        run(&mut replay.events, Some(alone), Shown::Nothing)?;
+    }
+    replay.events.retain(|event| event.process == alone);
+    run(&mut replay.events, Some(alone), Shown::All)
+}
+
+fn has_left(event: &Event) -> bool {
+    event.blocks.iter().any(|block| block.content == Content::Left)
+}
+
+/// What a replay shows of what programs write, and of their ends.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    All,
+    Nothing,
+}
+
+/// Replays these events, and fills in the contents of blocks of one process.
+fn run(events: &mut [Event], alone: Option<u64>, shown: Shown) -> Result<Done, String> {
     let mut calls_left = BTreeMap::new();
     let mut ends = BTreeMap::new();
-    for event in &replay.events {
+    for event in events.iter() {
         match event.kind {
             EventKind::Called => *calls_left.entry((event.process, event.thread)).or_default() += 1,
             EventKind::Ended => drop(ends.insert(event.process, kind_of(event))),
@@ -84,24 +107,25 @@ pub fn replay(replay: &Replay) -> Result<Done, String> {
         }
     }
     let (processes, hash) = (BTreeMap::new(), Hash::default());
-    let mut state = State { processes, calls_left, ends, hash, status: None };
-    for event in &replay.events {
+    let mut state = State { processes, calls_left, ends, hash, shown, status: None };
+    for event in events.iter_mut() {
         let done = match event.kind {
             EventKind::Started => state.start(event),
             EventKind::Called => state.called(event),
-            EventKind::Returned => state.returned(event),
+            EventKind::Returned => state.returned(event, alone),
             EventKind::Opened => state.opened(event),
-            EventKind::Ended => state.ended(event, replay.process),
+            EventKind::Ended => state.ended(event, alone),
+            EventKind::Installed => Ok(()),
         };
         done.map_err(|why| state.where_is(event, &why))?;
     }
     if state.processes.is_empty() {
-        return Err(match replay.process {
+        return Err(match alone {
             Some(id) => format!("the recording has no process {id}; `cargo sing replay FILE --processes` lists them"),
             None => "no program ran in the recording".into(),
         });
     }
-    let (events, processes) = (replay.events.len(), state.processes.len());
+    let (events, processes) = (events.len(), state.processes.len());
     Ok(Done { events, processes, hash: state.hash.value(), status: state.status.unwrap_or(0) })
 }
 
@@ -156,7 +180,7 @@ impl State {
     fn called(&mut self, event: &Event) -> Result<(), String> {
         let left = self.calls_left.entry((event.process, event.thread)).or_default();
         *left = left.saturating_sub(1);
-        let mut hash = core::mem::take(&mut self.hash);
+        let (shown, mut hash) = (self.shown, core::mem::take(&mut self.hash));
         let process = self.process(event)?;
         process.calls += 1;
         let thread = process.threads.get(&event.thread).ok_or(DAMAGED)?;
@@ -186,7 +210,7 @@ impl State {
                 let bytes = thread.context.buffer().bytes(length).unwrap_or_default();
                 let text = abi::audit::beginning(&Printable(&bytes).to_string(), TEXT_BYTES);
                 process.end = Some(Epitaph::new(EpitaphKind::Panicked, text));
-                if process.writes_to_machine {
+                if process.writes_to_machine && shown == Shown::All {
                     output::debug(&process.program, &bytes);
                 }
             }
@@ -196,7 +220,8 @@ impl State {
         Ok(())
     }
 
-    fn returned(&mut self, event: &Event) -> Result<(), String> {
+    fn returned(&mut self, event: &mut Event, alone: Option<u64>) -> Result<(), String> {
+        let shown = self.shown;
         let process = self.process(event)?;
         let thread = process.threads.get(&event.thread).ok_or(DAMAGED)?;
         let Place::At { function, arguments } = thread.place else { return Err(DAMAGED.into()) };
@@ -204,8 +229,11 @@ impl State {
         if function != usize::from(event.function) || !event.blocks.iter().all(memory::write) {
             return Err(DAMAGED.into());
         }
+        if alone == Some(event.process) {
+            event.blocks.iter_mut().for_each(memory::fill_in);
+        }
         process.note_blocks(function, &arguments, event, value);
-        if event.status == Status::Ok as u64 {
+        if event.status == Status::Ok as u64 && shown == Shown::All {
             process.show(event.thread, function, &arguments);
         }
         let thread = process.threads.get(&event.thread).ok_or(DAMAGED)?;
@@ -223,6 +251,7 @@ impl State {
     }
 
     fn ended(&mut self, event: &Event, alone: Option<u64>) -> Result<(), String> {
+        let shown = self.shown;
         // Of a process that never ran there is nothing to compare.
         let Some(process) = self.processes.get(&event.process) else { return Ok(()) };
         let kind = kind_of(event);
@@ -238,7 +267,7 @@ impl State {
             EpitaphKind::Stopped | EpitaphKind::Orphaned => false,
             _ => true,
         };
-        if is_told || alone.is_some() {
+        if shown == Shown::All && (is_told || alone.is_some()) {
             crate::debug_output::line(format_args!("process {} ({}) {}", event.process, process.program, event.text()));
         }
         if alone == Some(event.process) || alone.is_none() && event.process == 1 {

@@ -12,6 +12,7 @@ pub fn write(block: &Block) -> bool {
         return false;
     }
     match &block.content {
+        Content::Left => {}
         // SAFETY: the bytes lie in the memory arena, which only replayed programs use, and none runs.
         Content::Zero => unsafe { core::ptr::write_bytes(address as *mut u8, 0, bytes) },
         Content::Bytes(words) => {
@@ -21,6 +22,14 @@ pub fn write(block: &Block) -> bool {
         }
     }
     true
+}
+
+/// Notes what is in a block that another process has left.
+pub fn fill_in(block: &mut Block) {
+    if block.content == Content::Left {
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        block.content = Content::Bytes(bytes(block.address, block.bytes).chunks(8).map(word).collect());
+    }
 }
 
 /// The bytes at an address of the memory arena; empty if they are elsewhere. They are those of a replayed program, which

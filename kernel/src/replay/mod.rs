@@ -35,7 +35,7 @@ const DIVERGED: u8 = 125;
 pub struct Replay {
     /// The system image that ran.
     pub system_image: &'static [u8],
-    /// The events, in order: of one process, or of all.
+    /// All events, in order.
     pub events: Vec<Event>,
     /// The process that is replayed alone.
     pub process: Option<u64>,
@@ -57,8 +57,8 @@ extern "C" fn run(_processor: usize) {
     if BEGUN.swap(true, Ordering::AcqRel) {
         return;
     }
-    let Some(replay) = REPLAY.lock().take() else { return };
-    let status = match programs::load(&replay.events).and_then(|()| events::replay(&replay)) {
+    let Some(mut replay) = REPLAY.lock().take() else { return };
+    let status = match programs::load(&replay.events).and_then(|()| events::replay(&mut replay)) {
         Ok(done) => {
             debug_output::line(format_args!(
                 "replayed {} events of {}, as recorded; hash {:016x}",

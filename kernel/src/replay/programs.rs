@@ -4,29 +4,31 @@ use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
 
-use recording::Event;
+use recording::{Event, EventKind};
 
-use crate::{installed, program};
+use crate::installed;
+use crate::program::{self, Program};
 
 /// Maps the images of all programs that start in a recording, at their addresses, after all checks.
 ///
 /// # Errors
 /// A program is missing or another, or cannot be replayed.
 pub fn load(events: &[Event]) -> Result<(), String> {
+    for event in events.iter().filter(|event| event.kind == EventKind::Installed) {
+        // What was refused then is refused again.
+        let _ = installed::install(event.bytes());
+    }
     let mut images = BTreeMap::new();
     for started in events.iter().filter_map(Event::started) {
         images.entry(started.image).or_insert(started);
     }
     for (base, started) in images {
         let name = &started.program;
-        let program = installed::find(name).ok_or_else(|| {
-            format!("program {name} is not in the recorded system image: it was installed while the system ran, and cannot be replayed")
+        let is_same =
+            |program: &&'static Program| program.identity == started.identity && program.manifest.name == *name;
+        let program = installed::ever().find(is_same).ok_or_else(|| {
+            format!("program {name} is not the one that was recorded: the system image of the recording has no package with its digest")
         })?;
-        if program.identity != started.identity {
-            return Err(format!(
-                "program {name} is not the one that was recorded: its package has another digest; replay it with the system image that was recorded"
-            ));
-        }
         program::place_next_at(base as usize)
             .map_err(|()| format!("the recording has program {name} at {base:#x}, where there are no images"))?;
         let loaded = match program.loaded.get() {

@@ -15,6 +15,10 @@ pub enum Memory {
     Message,
     /// A block with contents, whose address and bytes are the first words of the buffer.
     NewBlock,
+    /// The same with a block that was attached to another.
+    Detached,
+    /// The same with a block that a device has had, and filled as far as it has transferred.
+    Completed,
     /// The same with memory that the caller has already.
     RestOfBlock,
     /// The same, zeroed.
@@ -42,9 +46,9 @@ const fn memory_by(function: &[u8]) -> Memory {
         | b"template_image"
         | b"epitaphs"
         | b"audit_read"
-        | b"contract_automaton"
-        | b"heap_detach"
-        | b"device_complete" => Memory::NewBlock,
+        | b"contract_automaton" => Memory::NewBlock,
+        b"heap_detach" => Memory::Detached,
+        b"device_complete" => Memory::Completed,
         b"heap_split" => Memory::RestOfBlock,
         b"heap_allocate" => Memory::ZeroBlock,
         b"memory_allocate" => Memory::ZeroPages,
@@ -171,7 +175,7 @@ pub fn named(function: usize, argument: u64, (status, value): (u64, u64), buffer
     match memory(function) {
         Memory::Message if status == Status::Closed as u64 => triples(1, word(0)),
         Memory::Message if is_ok => triples((value >> 16 & 0xffff) as usize, value >> 32 & 0xff),
-        Memory::NewBlock | Memory::ZeroBlock | Memory::RestOfBlock if is_ok => {
+        Memory::NewBlock | Memory::Detached | Memory::Completed | Memory::ZeroBlock | Memory::RestOfBlock if is_ok => {
             [Named { handle: value, address: word(0), bytes: word(1) }].into()
         }
         Memory::ZeroPages if is_ok => {

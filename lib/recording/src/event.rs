@@ -20,6 +20,8 @@ pub enum EventKind {
     Opened = 4,
     /// A process has ended.
     Ended = 5,
+    /// A process has installed a program, whose package is the event's one block.
+    Installed = 6,
 }
 
 impl EventKind {
@@ -30,6 +32,7 @@ impl EventKind {
             3 => EventKind::Returned,
             4 => EventKind::Opened,
             5 => EventKind::Ended,
+            6 => EventKind::Installed,
             _ => return None,
         })
     }
@@ -40,6 +43,8 @@ impl EventKind {
 pub enum Content<T> {
     /// All zero.
     Zero,
+    /// What the process that had it before has left there; a replay of that process makes it.
+    Left,
     /// These bytes, padded to whole words.
     Bytes(T),
 }
@@ -121,9 +126,14 @@ impl Event {
         put(into, &buffer[..counts[1] as usize]);
     }
 
-    /// Appends what comes before a block's bytes, which are padded to whole words. With [`Content::Zero`] there are none.
+    /// Appends what comes before a block's bytes, which are padded to whole words. There are none but with [`Content::Bytes`].
     pub fn write_block_head(into: &mut Vec<u8>, address: u64, bytes: u64, content: Content<()>) {
-        put(into, &[address, bytes << 1 | u64::from(content == Content::Zero)]);
+        let kind = match content {
+            Content::Bytes(()) => 0,
+            Content::Zero => 1,
+            Content::Left => 2,
+        };
+        put(into, &[address, bytes << 2 | kind]);
     }
 
     /// Appends it to a chunk.
@@ -133,6 +143,7 @@ impl Event {
         for block in self.blocks.iter().take(MAX_BLOCKS) {
             match &block.content {
                 Content::Zero => Event::write_block_head(into, block.address, block.bytes, Content::Zero),
+                Content::Left => Event::write_block_head(into, block.address, block.bytes, Content::Left),
                 Content::Bytes(words) => {
                     Event::write_block_head(into, block.address, block.bytes, Content::Bytes(()));
                     put(into, words);
@@ -155,9 +166,11 @@ impl Event {
         let mut blocks = Vec::new();
         for _ in 0..block_count {
             let [address, size] = take(2)?.try_into().ok()?;
-            let bytes = size >> 1;
-            let content = match size & 1 {
+            let bytes = size >> 2;
+            let content = match size & 3 {
                 1 => Content::Zero,
+                2 => Content::Left,
+                3 => return None,
                 _ => Content::Bytes(take(usize::try_from(bytes.div_ceil(8)).ok()?)?),
             };
             blocks.push(Block { address, bytes, content });
@@ -165,6 +178,14 @@ impl Event {
         *words = rest;
         let function = (first >> 8) as u16;
         Some(Event { number, process, thread, kind, function, status, words: own, buffer, blocks })
+    }
+
+    /// The bytes of its first block.
+    pub fn bytes(&self) -> Vec<u8> {
+        let Some(Block { bytes, content: Content::Bytes(words), .. }) = self.blocks.first() else { return Vec::new() };
+        let mut all: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        all.truncate(usize::try_from(*bytes).unwrap_or(0));
+        all
     }
 
     /// The text in its buffer, for starts and ends.

@@ -65,11 +65,11 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Reads a file's bytes, and keeps the events of one process, or all.
+    /// Reads a file's bytes, all of it.
     ///
     /// # Errors
     /// They are no complete, undamaged recording of this format.
-    pub fn new(file: &[u8], process: Option<u64>) -> Result<Reader, RecordingError> {
+    pub fn new(file: &[u8]) -> Result<Reader, RecordingError> {
         let mut chunks = Chunks { file, at: 0 };
         let cut = RecordingError::Cut { bytes: file.len() };
         let damaged = RecordingError::Damaged { at: 0 };
@@ -91,9 +91,7 @@ impl Reader {
                     while !rest.is_empty() {
                         let event = Event::read(&mut rest).ok_or(damaged)?;
                         count += 1;
-                        if process.is_none_or(|id| event.process == id) {
-                            reader.events.push(event);
-                        }
+                        reader.events.push(event);
                     }
                 }
                 (Chunk::End, words) if words == [count] => break,

@@ -34,10 +34,9 @@ fn file(events: &[&[Event]], count: u64) -> Vec<u8> {
 #[test]
 fn events_of_several_processors_are_read_in_order() {
     let file = file(&[&[event(1, 5), event(2, 6)], &[event(0, 5)]], 3);
-    let all = Reader::new(&file, None).expect("a recording");
+    let all = Reader::new(&file).expect("a recording");
     assert_eq!(all.system(), b"abcdefghi");
     assert_eq!(all.events(), [event(0, 5), event(1, 5), event(2, 6)]);
-    assert_eq!(Reader::new(&file, Some(5)).expect("one").into_events(), [event(0, 5), event(1, 5)]);
 }
 
 #[test]
@@ -62,7 +61,7 @@ fn a_start_keeps_all_its_words() {
 fn a_file_that_is_cut_anywhere_is_refused() {
     let whole = file(&[&[event(0, 5)]], 1);
     for length in 0..whole.len() {
-        let error = Reader::new(&whole[..length], None).expect_err("a part");
+        let error = Reader::new(&whole[..length]).expect_err("a part");
         assert!(matches!(error, RecordingError::Cut { .. } | RecordingError::Foreign), "{length}: {error}");
     }
 }
@@ -73,23 +72,23 @@ fn a_file_with_any_bit_changed_is_refused() {
     for at in 0..whole.len() * 8 {
         let mut bytes = whole.clone();
         bytes[at / 8] ^= 1 << (at % 8);
-        Reader::new(&bytes, None).expect_err("damage");
+        Reader::new(&bytes).expect_err("damage");
     }
 }
 
 #[test]
 fn a_missing_chunk_of_events_is_damage() {
-    assert!(matches!(Reader::new(&file(&[&[event(0, 5)]], 2), None), Err(RecordingError::Damaged { .. })));
+    assert!(matches!(Reader::new(&file(&[&[event(0, 5)]], 2)), Err(RecordingError::Damaged { .. })));
 }
 
 #[test]
 fn another_format_and_other_functions_are_named() {
     let mut bytes = file(&[], 0);
     bytes[4] = 9;
-    let error = Reader::new(&bytes, None).expect_err("another").to_string();
+    let error = Reader::new(&bytes).expect_err("another").to_string();
     assert!(error.starts_with("has format 9 of recordings"), "{error}");
     let header = Header { functions: 1, arenas: [(0, 0); 3], system_bytes: 0 };
     let bytes = chunk_of(Chunk::Header, header.words());
-    assert_eq!(Reader::new(&bytes, None).err(), Some(RecordingError::Functions));
-    assert_eq!(Reader::new(b"#!/bin/sh\n", None).err(), Some(RecordingError::Foreign));
+    assert_eq!(Reader::new(&bytes).err(), Some(RecordingError::Functions));
+    assert_eq!(Reader::new(b"#!/bin/sh\n").err(), Some(RecordingError::Foreign));
 }

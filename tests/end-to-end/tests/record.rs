@@ -87,7 +87,7 @@ fn a_session_at_the_shell_shows_the_same_again() {
 
 /// Some block of the recording was sent by one process and received by another, and the query says so.
 fn assert_blocks_have_a_story(file: &Path) {
-    let reader = Reader::new(&std::fs::read(file).expect("the file"), None).expect("a recording");
+    let reader = Reader::new(&std::fs::read(file).expect("the file")).expect("a recording");
     let receives = recording::effects::function("channel_receive").expect("a function") as u16;
     let received = |event: &&recording::Event| {
         event.kind == EventKind::Returned && event.function == receives && !event.blocks.is_empty()
@@ -106,7 +106,7 @@ fn the_answer_of_every_function_is_recorded() {
     let (_folder, file) = conformance("killed in");
     let whole = replayed(&file, &[]);
     assert_eq!(whole.0, Some(0), "{}", whole.2);
-    let reader = Reader::new(&std::fs::read(&file).expect("the file"), None).expect("a recording");
+    let reader = Reader::new(&std::fs::read(&file).expect("the file")).expect("a recording");
     let called = |kind| -> BTreeSet<u16> {
         reader.events().iter().filter(|event| event.kind == kind).map(|event| event.function).collect()
     };
@@ -160,7 +160,7 @@ fn a_file_that_is_no_whole_recording_is_refused_in_one_sentence() {
 fn a_program_that_does_something_else_is_told_with_both_calls() {
     let (_folder, file) = conformance("process_panic");
     let bytes = std::fs::read(&file).expect("the file");
-    let reader = Reader::new(&bytes, None).expect("a recording");
+    let reader = Reader::new(&bytes).expect("a recording");
     let mut events = reader.events().to_vec();
     let sleep = recording::effects::function("channel_send").expect("a function") as u16;
     let call = events
