@@ -208,6 +208,14 @@ impl MessageBuffer {
         }
     }
 
+    /// Applies `read` to the first words, of which there are no more than the buffer has. It does not switch to another
+    /// thread, nor write to the buffer.
+    #[inline(always)]
+    pub fn with_words<R>(self, count: usize, read: impl FnOnce(&[u64]) -> R) -> R {
+        // SAFETY: as for `get`; the thread is in `read`, so nothing writes to the buffer meanwhile.
+        read(unsafe { core::slice::from_raw_parts(self.address as *const u64, count.min(MESSAGE_WORDS)) })
+    }
+
     /// Copies words out, up to the shorter length.
     #[inline(always)]
     pub fn read_words(self, into: &mut [u64]) {

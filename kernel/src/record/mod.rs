@@ -53,10 +53,10 @@ pub fn begin(function: usize, arguments: &[u64]) {
     let Some(process) = thread.owner() else { return };
     let mut six = [0; 6];
     six.iter_mut().zip(arguments).for_each(|(word, argument)| *word = *argument);
-    let mut words = [0; abi::limits::MESSAGE_WORDS];
-    let read = &mut words[..buffer::words_in(function as u64, &six)];
-    thread.message().read_words(read);
-    log::append(process, thread.handle(), (EventKind::Called, function), 0, (arguments, read), &[]);
+    let count = buffer::words_in(function as u64, &six);
+    thread.message().with_words(count, |read| {
+        log::append(process, thread.handle(), (EventKind::Called, function), 0, (arguments, read), &[]);
+    });
     process.turn.release();
 }
 
@@ -65,12 +65,11 @@ pub fn end(function: usize, arguments: &[u64], answer: AbiReturn) {
     let thread = cpu::current();
     let Some(process) = thread.owner() else { return };
     take_turn(process);
-    let mut words = [0; abi::limits::MESSAGE_WORDS];
-    let written = &mut words[..buffer::words_out(function as u64, &answer)];
-    thread.message().read_words(written);
-    let memory = memory_of(function, arguments, &answer, written);
-    let event = (EventKind::Returned, function);
-    log::append(process, thread.handle(), event, answer.status, (&[answer.value], written), &memory);
+    thread.message().with_words(buffer::words_out(function as u64, &answer), |written| {
+        let memory = memory_of(function, arguments, &answer, written);
+        let event = (EventKind::Returned, function);
+        log::append(process, thread.handle(), event, answer.status, (&[answer.value], written), &memory);
+    });
     if is_device_open(function) && answer.status == Status::Ok as u64 {
         let kind = device::kind_of(answer.value, process);
         log::append(process, thread.handle(), (EventKind::Opened, function), 0, (&[answer.value, kind], &[]), &[]);
@@ -166,7 +165,15 @@ pub fn process_ended(process: ProcessRef, epitaph: &Epitaph) {
 }
 
 fn is_device_open(function: usize) -> bool {
-    abi::FUNCTIONS.get(function).is_some_and(|function| function.name == "device_open")
+    function == const { device_open() }
+}
+
+const fn device_open() -> usize {
+    let mut number = 0;
+    while !matches!(abi::FUNCTIONS[number].name.as_bytes(), b"device_open") {
+        number += 1;
+    }
+    number
 }
 
 /// Text as words, as much as an event has room for.
