@@ -13,8 +13,8 @@ use hal_api::{Fault, FaultKind, KernelEntries};
 use crate::preempt::{PENDING_RESCHEDULE, PENDING_TIMER};
 use crate::process::Epitaph;
 use crate::{
-    arch, cpu, deferred, device, handlers, hardware, installed, latency, lifecycle, program, record, replay, sched,
-    thread,
+    arch, cpu, deferred, device, handlers, hardware, installed, latency, lifecycle, program, record, recorder, replay,
+    sched, thread,
 };
 
 macro_rules! define_entries {
@@ -127,7 +127,7 @@ fn stack_left_in_domain(_: [u64; 6]) -> AbiReturn {
 
 /// Address of the table, for thread blocks.
 pub fn table_address() -> usize {
-    let table = match (record::is_on(), latency::is_on()) {
+    let table = match (recorder::is_on(), latency::is_on()) {
         (true, _) => &RECORDED,
         (false, true) => &MEASURED,
         (false, false) => &TABLE,
@@ -135,17 +135,12 @@ pub fn table_address() -> usize {
     core::ptr::from_ref(table).addr()
 }
 
-/// Address of the table of a replay.
-pub fn replayed_table_address() -> usize {
-    core::ptr::from_ref(&REPLAYED).addr()
-}
-
 /// Calls the function with this number, which a thread in a domain claims; `None` if there is none.
 #[inline(always)]
 pub fn call(number: u64, arguments: [u64; 6]) -> Option<AbiReturn> {
     let number = usize::try_from(number).ok()?;
     let function = FUNCTIONS.get(number)?;
-    Some(match (record::is_on(), latency::is_on()) {
+    Some(match (recorder::is_on(), latency::is_on()) {
         (false, false) => function(arguments),
         (false, true) => call_measured(number, *function, arguments),
         (true, _) => call_recorded(number, *function, arguments),
@@ -175,6 +170,17 @@ pub fn function_count() -> usize {
     FUNCTIONS.len()
 }
 
+/// What a replay needs of the entries.
+pub fn replay_hooks() -> replay::Hooks {
+    replay::Hooks {
+        table_address: core::ptr::from_ref(&REPLAYED).addr(),
+        is_sip_code,
+        is_overflow_at_entry,
+        describe_fault,
+        used_up_at_call,
+    }
+}
+
 /// Entry points for the machine.
 pub fn machine_entries() -> KernelEntries {
     KernelEntries {
@@ -191,12 +197,12 @@ pub fn machine_entries() -> KernelEntries {
 }
 
 /// Whether a fault at this instruction and address is a stack's end met by an entry, of the stack with this thread block.
-pub fn is_overflow_at_entry(thread_block: usize, instruction: usize, address: usize) -> bool {
+fn is_overflow_at_entry(thread_block: usize, instruction: usize, address: usize) -> bool {
     let guard = thread_block & !(STACK_SLOT_BYTES - 1);
     thread_block != 0 && address.wrapping_sub(guard) < STACK_GUARD_BYTES && is_prologue(instruction)
 }
 
-pub extern "C" fn is_sip_code(instruction: usize) -> bool {
+extern "C" fn is_sip_code(instruction: usize) -> bool {
     program::is_image_address(instruction)
 }
 
@@ -240,7 +246,7 @@ pub extern "C" fn fault(fault: &Fault) -> ! {
 }
 
 /// The epitaph of a SIP whose thread with this thread block has faulted.
-pub fn describe_fault(thread_block: usize, fault: &Fault) -> Epitaph {
+fn describe_fault(thread_block: usize, fault: &Fault) -> Epitaph {
     let slot = thread_block & !(STACK_SLOT_BYTES - 1);
     let at = match installed::locate(fault.instruction) {
         Some((name, offset)) => format!("{name}+{offset:#x}"),
@@ -292,6 +298,6 @@ pub extern "C" fn end_overflowed() -> ! {
 }
 
 /// The epitaph of a SIP that has called with its stack used up.
-pub fn used_up_at_call() -> Epitaph {
+fn used_up_at_call() -> Epitaph {
     Epitaph::new(EpitaphKind::StackOverflow, "called the kernel with its stack used up")
 }

@@ -12,6 +12,7 @@ extern crate alloc;
 pub mod alarm;
 mod arch;
 mod audit;
+mod call_words;
 pub mod channel;
 mod claims;
 pub mod contract;
@@ -40,6 +41,7 @@ mod principal;
 pub mod process;
 mod program;
 mod record;
+mod recorder;
 mod replay;
 mod sched;
 mod shortage;
@@ -109,7 +111,7 @@ pub fn start(on: &'static dyn hal_api::Machine, mut boot: Boot) -> String {
     if let Err(why) = installed::start(boot.system_image) {
         return why;
     }
-    record::start(boot.system_image);
+    recorder::start(boot.system_image);
     if let Some(system) = installed::system()
         && let Err(why) = domain::check(&system.domains)
     {
@@ -135,7 +137,7 @@ pub fn replay(on: &'static dyn hal_api::Machine, replay: Replay) -> String {
     machine::install(on);
     program::start();
     match installed::start(replay.system_image) {
-        Ok(()) => replay::start(replay),
+        Ok(()) => replay::start(replay, entry::replay_hooks()),
         Err(why) => why,
     }
 }

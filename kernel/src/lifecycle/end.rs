@@ -15,7 +15,7 @@ use crate::process::{Epitaph, Life, PROCESSES, Process, ProcessRef, Threads};
 use crate::slab::{List, Listed, Slot};
 use crate::thread::{self, ThreadRef};
 use crate::wait::{Ticket, Woken};
-use crate::{channel, cpu, debug_output, device, exheap, hardware, memory, preempt, record, sched, sync, wait_word};
+use crate::{channel, cpu, debug_output, device, exheap, hardware, memory, preempt, recorder, sched, sync, wait_word};
 
 /// Ends the caller's own SIP. Its threads end when they leave the kernel; does not wait for them.
 pub fn end(process: ProcessRef, epitaph: Epitaph) {
@@ -258,8 +258,8 @@ fn announce_end(process: ProcessRef) {
     let epitaph = life.epitaph.get_or_insert_with(|| Epitaph::exited(0)).clone();
     process.trace.add(TraceKind::Ended, epitaph.kind as u64, epitaph.status);
     remember(process, &epitaph);
-    if record::is_on() {
-        record::process_ended(process, &epitaph);
+    if recorder::is_on() {
+        recorder::process_ended(process, &epitaph);
     }
     process.state.store(ProcessState::Ended as u64, Ordering::Release);
     ENDED.fetch_add(1, Ordering::Relaxed);
@@ -288,7 +288,7 @@ fn announce_end(process: ProcessRef) {
 /// Ends the machine: the root SIP is gone, and all others with it.
 fn root_ended(epitaph: &Epitaph) -> ! {
     debug_output::line(format_args!("the system's root {}", epitaph.text));
-    record::finish();
+    recorder::finish();
     machine().power_off(if epitaph.kind == EpitaphKind::Exited { epitaph.status as u8 } else { 1 })
 }
 

@@ -10,6 +10,7 @@ mod owned;
 mod parameters;
 mod quota;
 mod trace;
+mod turn;
 
 pub use debug_text::SinkRef;
 pub use epitaph::Epitaph;
@@ -26,12 +27,12 @@ use abi::ProcessState;
 use debug_text::DebugText;
 use parameters::Parameters;
 use trace::Ring;
+pub use turn::Turn;
 
 use crate::audit;
 use crate::lock::{AtomicRef, SpinLock};
 use crate::principal::{self, Principal};
 use crate::program::{Loaded, Program};
-use crate::record::Turn;
 use crate::slab::{Links, List, Listed, Slab, Slot};
 use crate::space::Space;
 use crate::wait::Waiters;

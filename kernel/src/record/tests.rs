@@ -1,4 +1,5 @@
 use super::*;
+use abi::limits::PAGE_BYTES;
 use recording::effects::{Named, memory, named};
 
 /// Functions whose documentation speaks of a block that they give or fill.
@@ -38,13 +39,13 @@ fn the_answer_of_every_function_is_recorded() {
         let value = if gives == Memory::Message { message } else { 0x77 };
         let answer = AbiReturn { status: ok, value };
         let buffer: Vec<u64> = (100..100 + abi::limits::MESSAGE_WORDS as u64).collect();
-        let written = &buffer[..buffer::words_out(number as u64, &answer)];
+        let written = &buffer[..call_words::words_out(number as u64, &answer)];
         let expected = match gives {
             Memory::Message => Some(Named { handle: 102, address: 103, bytes: 104 }),
             Memory::NewBlock | Memory::Detached | Memory::Completed | Memory::ZeroBlock | Memory::RestOfBlock => {
                 Some(Named { handle: 0x77, address: 100, bytes: 101 })
             }
-            Memory::ZeroPages => Some(Named { handle: 0, address: 0x77, bytes: 3 * abi::limits::PAGE_BYTES as u64 }),
+            Memory::ZeroPages => Some(Named { handle: 0, address: 0x77, bytes: 3 * PAGE_BYTES as u64 }),
             Memory::Nothing | Memory::OfArgument(_) => None,
         };
         assert_eq!(named(number, 3, (ok, value), written).first().copied(), expected, "{}", function.name);
@@ -59,15 +60,8 @@ fn blocks_that_return_with_a_closed_channel_are_recorded() {
     let answer = AbiReturn { status: Status::Closed as u64, value: 0 };
     let mut buffer = [0; abi::limits::MESSAGE_WORDS];
     buffer[..7].copy_from_slice(&[2, 11, 12, 13, 21, 22, 23]);
-    let written = &buffer[..buffer::words_out(receive as u64, &answer)];
+    let written = &buffer[..call_words::words_out(receive as u64, &answer)];
     let pieces = memory_of(receive, &[5, 6], &answer, written);
     let places: Vec<(u64, u64)> = pieces.iter().map(|piece| (piece.address, piece.bytes)).collect();
     assert_eq!(places, [(12, 13), (22, 23)]);
-}
-
-#[test]
-fn text_is_kept_in_words() {
-    assert_eq!(words_of("recorded"), [u64::from_le_bytes(*b"recorded")]);
-    assert_eq!(words_of("ab"), [u64::from_le_bytes(*b"ab\0\0\0\0\0\0")]);
-    assert_eq!(words_of(&"x".repeat(10_000)).len(), 255);
 }

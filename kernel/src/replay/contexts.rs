@@ -14,7 +14,7 @@ use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
 use crate::process::Epitaph;
 use crate::thread::{self, MessageBuffer};
-use crate::{arch, entry, memory};
+use crate::{arch, memory};
 
 use super::output;
 
@@ -42,6 +42,34 @@ pub enum Stop {
     Endless,
 }
 
+/// What a replay needs of the ABI's entries, which are above.
+pub struct Hooks {
+    /// Address of the ABI table of a replay.
+    pub table_address: usize,
+    /// Whether an instruction is a program's.
+    pub is_sip_code: extern "C" fn(usize) -> bool,
+    /// Whether a fault is a stack's end that an entry has met: thread block, instruction, address.
+    pub is_overflow_at_entry: fn(usize, usize, usize) -> bool,
+    /// The epitaph of a fault of a thread with this thread block.
+    pub describe_fault: fn(usize, &Fault) -> Epitaph,
+    /// The epitaph of a call with the stack used up.
+    pub used_up_at_call: fn() -> Epitaph,
+}
+
+static HOOKS: AtomicRef<Hooks> = AtomicRef::none();
+
+/// Sets what the entries give. Called before anything is replayed.
+pub fn start(hooks: Hooks) {
+    HOOKS.set(Some(Box::leak(Box::new(hooks))));
+}
+
+fn hooks() -> &'static Hooks {
+    match HOOKS.get() {
+        Some(hooks) => hooks,
+        None => unreachable!("a replay sets them before it begins"),
+    }
+}
+
 static CURRENT: AtomicRef<Context> = AtomicRef::none();
 /// Address of its thread block, or 0.
 static CURRENT_BLOCK: AtomicUsize = AtomicUsize::new(0);
@@ -56,11 +84,12 @@ impl Context {
     /// The entry is checked to be code. What ran in the slot before does not run any more.
     pub fn start(block: usize, handle: u64, entry: usize, argument: u64) -> Option<&'static Context> {
         let slot = block & !(STACK_SLOT_BYTES - 1);
-        if block != thread::block_in(slot) || !machine().layout().stacks.contains(slot) || !entry::is_sip_code(entry) {
+        if block != thread::block_in(slot) || !machine().layout().stacks.contains(slot) || !(hooks().is_sip_code)(entry)
+        {
             return None;
         }
         machine().guard(slot, STACK_GUARD_BYTES);
-        memory::clear_thread_block(block, entry::replayed_table_address(), handle);
+        memory::clear_thread_block(block, hooks().table_address, handle);
         // SAFETY: the slot lies in the stack arena, whole and aligned, and nothing runs in it any more; a colour is a
         // multiple of 16, and the block aligned to 1024.
         let saved = unsafe { arch::prepare_stack(block - thread::colour(block), arrived, entry, argument as usize) };
@@ -131,13 +160,13 @@ pub extern "C" fn stack_used_up() -> ! {
 }
 
 extern "C" fn end_overflowed() -> ! {
-    end(Stop::Fault(entry::used_up_at_call()))
+    end(Stop::Fault((hooks().used_up_at_call)()))
 }
 
 /// Entry points for the machine.
 pub fn entries() -> KernelEntries {
     KernelEntries {
-        is_sip_code: entry::is_sip_code,
+        is_sip_code: hooks().is_sip_code,
         overflowed_at_entry,
         tick,
         interrupt,
@@ -152,7 +181,7 @@ pub fn entries() -> KernelEntries {
 extern "C" fn arrived() {}
 
 extern "C" fn overflowed_at_entry(instruction: usize, address: usize) -> bool {
-    entry::is_overflow_at_entry(stack_top(), instruction, address)
+    (hooks().is_overflow_at_entry)(stack_top(), instruction, address)
 }
 
 extern "C" fn tick(_timer: bool) -> bool {
@@ -164,7 +193,7 @@ extern "C" fn interrupt() {
 }
 
 extern "C" fn fault(fault: &Fault) -> ! {
-    end(Stop::Fault(entry::describe_fault(stack_top(), fault)))
+    end(Stop::Fault((hooks().describe_fault)(stack_top(), fault)))
 }
 
 extern "C" fn stack_top() -> usize {

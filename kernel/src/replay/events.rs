@@ -11,7 +11,7 @@ use alloc::string::ToString;
 use recording::effects::{self, Named};
 use recording::{Content, Event, EventKind};
 
-use crate::crossing::buffer;
+use crate::call_words;
 use crate::machine::machine;
 use crate::process::Epitaph;
 
@@ -192,7 +192,7 @@ impl State {
             Place::Gone(None) => return Err(DAMAGED.into()),
         };
         let mut words = [0; MESSAGE_WORDS];
-        let read = &mut words[..buffer::words_in(function as u64, arguments)];
+        let read = &mut words[..call_words::words_in(function as u64, arguments)];
         thread.context.buffer().read_words(read);
         checks::same_call(event, function, arguments, read)?;
         hash.add(&[event.process, event.thread, function as u64]);

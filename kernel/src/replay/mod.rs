@@ -4,7 +4,7 @@
 //! event of its return is reached, to its next call, which must be the recorded one. Within a process that is the order
 //! of the recording; and memory that passes from one process to another is given up by a call before the return
 //! that gives it, so all processes can be replayed in one address space, each at its addresses. There are no processes,
-//! channels and devices: `events` knows what a program must be given, `contexts` runs it. Neighbours: `crate::record`
+//! channels and devices: `events` knows what a program must be given, `contexts` runs it. Neighbours: `recorder`
 //! wrote the events, `entry` has the ABI table. Deliberately not here: programs of unsafe code.
 
 mod checks;
@@ -14,7 +14,7 @@ mod memory;
 mod output;
 mod programs;
 
-pub use contexts::{call, entries, stack_used_up};
+pub use contexts::{Hooks, call, stack_used_up};
 
 use alloc::format;
 use alloc::string::String;
@@ -45,11 +45,12 @@ static REPLAY: SpinLock<Option<Replay>> = SpinLock::new(None);
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
 /// Replays on the kernel's machine, which ends then. Returns only on failure, with the reason.
-pub fn start(replay: Replay) -> String {
+pub fn start(replay: Replay, hooks: Hooks) -> String {
+    contexts::start(hooks);
     *REPLAY.lock() = Some(replay);
     let cpus: Vec<&'static Cpu> = (0..machine().processor_count() as u32).map(Cpu::make).collect();
     let bases: Vec<usize> = cpus.iter().map(|cpu| cpu.base()).collect();
-    machine().run_processors(&bases, run, entries());
+    machine().run_processors(&bases, run, contexts::entries());
     "the machine stopped its processors".into()
 }
 

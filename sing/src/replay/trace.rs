@@ -31,7 +31,7 @@ impl Trace {
                     }
                 }
                 EventKind::Ended => drop(trace.ends.insert(event.process, event.text())),
-                EventKind::Opened => {}
+                EventKind::Opened | EventKind::Installed => {}
             }
         }
         trace

@@ -1,4 +1,4 @@
-//! Whose turn it is among the threads of a process that is recorded.
+//! Which thread of a process runs, if the run is recorded.
 
 use abi::limits::NEVER;
 
