@@ -2,9 +2,9 @@
 //!
 //! Off unless the machine takes a recording: then threads get an ABI table whose entries pass through here, and the
 //! others cost nothing. A process's inputs are its image, the results of its calls, the words and bytes that come with
-//! them ([`recording::effects`]), and where its memory is. Its threads run one at a time and take turns at calls alone ([`crate::process::Turn`]),
-//! so the order of returns is all there is of their interleaving. Another process runs whenever the timer says so: they
-//! share no memory. Neighbours: `entry` above, `recorder` writes, `replay` reads. Deliberately not here: registers of
+//! them ([`recording::effects`]), and where its memory is. Its threads run one at a time and take turns at calls alone
+//! ([`crate::process::Turn`]), so the order of returns is all there is of their interleaving. Another process runs
+//! whenever the timer says so: they share no memory. Neighbours: `entry` above, `recorder` writes, `replay` reads. Deliberately not here: registers of
 //! devices and memory that they write by DMA, which are no results of calls.
 
 use core::sync::atomic::Ordering;
