@@ -1,7 +1,7 @@
 //! Comparing what a program does with what was recorded.
 
 use alloc::format;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
 
 use abi::EpitaphKind;
@@ -61,7 +61,7 @@ pub fn same_end(event: &Event, kind: EpitaphKind, status: u64, replayed: Option<
     if replayed.kind == kind && replayed.status == status && has_text {
         return Ok(());
     }
-    Err(format!("recorded: {recorded}; replayed: {}", replayed.text.to_string()))
+    Err(format!("recorded: {recorded}; replayed: {}", replayed.text))
 }
 
 /// A hash of what programs do.
