@@ -31,8 +31,8 @@ pub use automaton::{
 pub use epitaph::{EpitaphKind, StopReason};
 pub use printable::Printable;
 pub use records::{
-    BlockState, ChannelRecord, CounterRecord, DeviceKind, DeviceOperation, NAME_BYTES, ProcessRecord, ProcessState,
-    ThreadRecord, ThreadState, TraceKind, TraceRecord,
+    BlockState, ChannelRecord, CounterRecord, DeviceKind, DeviceOperation, HeldEndpoint, NAME_BYTES, ProcessRecord,
+    ProcessState, ThreadRecord, ThreadState, TraceKind, TraceRecord,
 };
 pub use status::{AbiReturn, Status};
 pub use table::{AbiTable, FUNCTIONS, Function, render};

@@ -88,7 +88,7 @@ numbered! {
         Received = 3, "received";
         /// Channel created; `a` importer's handle, `b` exporter's.
         ChannelCreated = 4, "channel created";
-        /// Endpoint closed; `a` its handle.
+        /// Endpoint closed; `a` its handle, `b` the [`HeldEndpoint`] that it was.
         EndpointClosed = 5, "endpoint closed";
         /// Thread created; `a` its handle.
         ThreadCreated = 6, "thread created";
@@ -110,6 +110,56 @@ numbered! {
         Ended = 14, "ended";
         /// Lent block returned; `a` block handle.
         CameHome = 15, "block came home";
+        /// Begins what is kept of a dead SIP beside its events; `a` and `b` are the first 16 bytes of the identity of
+        /// its package, little-endian.
+        CoreBegins = 16, "core begins";
+        /// Instruction at which it faulted; `a` offset in its image.
+        FaultedAt = 17, "faulted at";
+        /// Code address on its stack, a return address or one that is left from an earlier call; `a` offset in its
+        /// image, `b` bytes above the stack pointer. From the innermost to the outermost.
+        CalledFrom = 18, "called from";
+        /// Endpoint that it held; `a` its handle, `b` a [`HeldEndpoint`].
+        HeldEndpoint = 19, "held endpoint";
+        /// Owner of the other end of the endpoint before; `a` its process id, or 0, `b` messages queued for the dead SIP.
+        HeldPeer = 20, "peer of held endpoint";
+        /// Block that it held; `a` its type tag, `b` its bytes.
+        HeldBlock = 21, "held block";
+        /// Block that was lent to it; `a` its type tag, `b` its bytes.
+        HeldLoan = 22, "held loan";
+        /// Ends what is kept of a dead SIP; `a` number of all endpoints that it held, `b` of all blocks, those without a
+        /// record included.
+        CoreEnds = 23, "core ends";
+    }
+}
+
+/// Contract and state of an endpoint, as one word of a [`TraceRecord`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeldEndpoint {
+    /// Index of the contract, as `contract_automaton` takes it.
+    pub contract: u32,
+    /// State of this end.
+    pub state: u16,
+    /// Whether it is the importing end.
+    pub is_importer: bool,
+}
+
+impl HeldEndpoint {
+    const IMPORTER: u64 = 1 << 16;
+    const CONTRACT_SHIFT: u32 = 32;
+
+    /// The word.
+    pub const fn word(self) -> u64 {
+        let side = if self.is_importer { HeldEndpoint::IMPORTER } else { 0 };
+        (self.contract as u64) << HeldEndpoint::CONTRACT_SHIFT | side | self.state as u64
+    }
+
+    /// The endpoint of a word.
+    pub const fn from_word(word: u64) -> HeldEndpoint {
+        HeldEndpoint {
+            contract: (word >> HeldEndpoint::CONTRACT_SHIFT) as u32,
+            state: word as u16,
+            is_importer: word & HeldEndpoint::IMPORTER != 0,
+        }
     }
 }
 

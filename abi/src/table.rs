@@ -118,7 +118,7 @@ macro_rules! for_each_function {
                 fn list_channels(block) -> "count";
                 #[doc = "Fills the block with a CounterRecord for each counter."]
                 fn list_counters(block) -> "count";
-                #[doc = "Fills the block with the TraceRecords of the SIP with this process id, oldest first; those of the last 64 ended SIPs are kept."]
+                #[doc = "Fills the block with the TraceRecords of the SIP with this process id, oldest first; those of the last 64 ended SIPs are kept. For a SIP that died otherwise than by exit, records of its core follow, from CoreBegins to CoreEnds, while that is kept."]
                 fn list_trace(process_id, block) -> "count";
                 #[doc = "A new block with text: a line for each of the last 256 ended SIPs, oldest first: process id, nanoseconds of time_monotonic, name, epitaph."]
                 fn epitaphs() -> "block; word 0 its address, word 1 its bytes";

@@ -47,6 +47,8 @@ pub struct Contract {
     pub slot_words: usize,
     /// Queue slots per side, for incoming messages, by [`SideIndex`].
     pub bounds: [u32; 2],
+    /// Its index in the list of all.
+    pub index: u32,
     messages: Vec<Monitored>,
     next: Vec<u16>,
     senders: Vec<Option<SideIndex>>,
@@ -100,6 +102,7 @@ impl Contract {
             tag: name_tag(&automaton.name),
             slot_words: automaton.slot_words() + 1,
             bounds: [automaton.queue_to_importer.into(), automaton.queue_to_exporter.into()],
+            index: 0,
             next: automaton.states.iter().flat_map(|state| state.next.iter().copied()).collect(),
             messages,
             senders,
@@ -153,12 +156,13 @@ pub fn register(bytes: &[u8], fingerprint: [u8; 32]) -> Result<&'static Contract
         return Ok(known);
     }
     let automaton = Automaton::decode(bytes).map_err(RegisterError::Malformed)?;
-    let contract = Contract::new(automaton, bytes, fingerprint);
+    let mut contract = Contract::new(automaton, bytes, fingerprint);
     let mut contracts = CONTRACTS.lock();
     match contracts.iter().find(|known| known.tag == contract.tag) {
         Some(known) if known.fingerprint == fingerprint => Ok(known),
         Some(_) => Err(RegisterError::Differs),
         None => {
+            contract.index = contracts.len() as u32;
             let contract: &'static Contract = Box::leak(Box::new(contract));
             contracts.push(contract);
             Ok(contract)

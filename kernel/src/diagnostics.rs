@@ -4,7 +4,7 @@ use abi::{ChannelRecord, CounterRecord, NAME_BYTES, ProcessRecord, ThreadRecord,
 use alloc::format;
 use core::sync::atomic::Ordering;
 
-use crate::channel::{CHANNELS, Place, Side};
+use crate::channel::CHANNELS;
 use crate::exheap::BLOCKS;
 use crate::process::{PROCESSES, ProcessRef};
 use crate::sync::SYNCS;
@@ -65,8 +65,8 @@ pub fn channels() -> impl Iterator<Item = ChannelRecord> {
         let [importer, exporter] = &inner.sides;
         Some(ChannelRecord {
             channel: u64::from(channel.index()),
-            importer: owner_id(importer),
-            exporter: owner_id(exporter),
+            importer: importer.owner_id(),
+            exporter: exporter.owner_id(),
             importer_state: u64::from(importer.state),
             exporter_state: u64::from(exporter.state),
             waiting_for_importer: importer.waiting.into(),
@@ -76,13 +76,6 @@ pub fn channels() -> impl Iterator<Item = ChannelRecord> {
             exporter_state_name: name_bytes(contract.state_name(exporter.state)),
         })
     })
-}
-
-fn owner_id(side: &Side) -> u64 {
-    match (side.place, side.owner) {
-        (Place::Owned, Some(owner)) => owner.id.load(Ordering::Relaxed),
-        _ => 0,
-    }
 }
 
 /// The system's counters.

@@ -10,6 +10,7 @@ use abi::{ABI_VERSION, AbiReturn, AbiTable, EpitaphKind};
 use alloc::format;
 use hal_api::{Fault, FaultKind, KernelEntries};
 
+use crate::lifecycle::Place;
 use crate::preempt::{PENDING_RESCHEDULE, PENDING_TIMER};
 use crate::process::Epitaph;
 use crate::{
@@ -240,7 +241,7 @@ extern "C" fn stack_top() -> usize {
 pub extern "C" fn fault(fault: &Fault) -> ! {
     let thread = cpu::current();
     if let Some(process) = thread.owner() {
-        lifecycle::end(process, describe_fault(thread.sip_block_address(), fault));
+        lifecycle::end_at(process, describe_fault(thread.sip_block_address(), fault), Place::of_fault(fault));
     }
     lifecycle::end_current_thread()
 }
@@ -291,8 +292,9 @@ extern "C" fn stack_used_up() -> ! {
 
 /// Ends the SIP of the calling thread, which has called with its stack used up.
 pub extern "C" fn end_overflowed() -> ! {
-    if let Some(process) = cpu::current().owner() {
-        lifecycle::end(process, used_up_at_call());
+    let thread = cpu::current();
+    if let Some(process) = thread.owner() {
+        lifecycle::end_at(process, used_up_at_call(), Place::overflowed(thread));
     }
     lifecycle::end_current_thread()
 }

@@ -1,7 +1,7 @@
 //! A spin lock and a cell for references to kernel objects.
 //!
 //! Lock order, outermost first: `Process::life`, `Channel`, `Sync`, the table of hardware, `Device`, then the owner
-//! lists of a process, then `Own::compound` of a principal, the graveyard, slabs, memory, a thread's end, deferred
+//! lists of a process, then `Own::compound` of a principal, the graveyard, the cores, slabs, memory, a thread's end, deferred
 //! wake-ups, the run queues and the timer queue. Three are taken when none of these is held: the list of contracts,
 //! `CHANGE` of the installed programs and the audit ring, which have nothing inside. No lock is held over a switch,
 //! and no two of the same kind are held at once.

@@ -119,6 +119,15 @@ pub fn place_next_at(base: usize) -> Result<(), ()> {
 }
 
 impl Program {
+    /// Beginning of the identity of its package, as two little-endian words.
+    pub fn identity_words(&self) -> [u64; 2] {
+        let word = |first: usize| {
+            let bytes = self.identity.iter().skip(first).take(size_of::<u64>());
+            bytes.rev().fold(0, |word, &byte| word << 8 | u64::from(byte))
+        };
+        [word(0), word(size_of::<u64>())]
+    }
+
     /// Returns the image file of a template of WebAssembly programs; `None` for any other program.
     pub fn template_image(&self) -> Option<&'static [u8]> {
         let is_template = self.manifest.code.is_template();

@@ -142,6 +142,21 @@ impl Slot<Thread> {
         self.process.get()
     }
 
+    /// The words of its stack from an address on, of the calling thread, up to its thread block. None if it is in a
+    /// domain, whose code may have left its stack pointer anywhere.
+    pub fn stack_words(&self, from: usize) -> impl Iterator<Item = usize> {
+        let top = self.block_address();
+        let lowest = (top & !(STACK_SLOT_BYTES - 1)) + STACK_GUARD_BYTES;
+        let is_in_domain = self.inside.space.get().is_some();
+        let first = if is_in_domain { top } else { from.next_multiple_of(size_of::<usize>()).max(lowest) };
+        (first..top).step_by(size_of::<usize>()).map(|address| {
+            // SAFETY: the word lies in the thread's stack slot above its guard, which is mapped and aligned. Another
+            // thread of the SIP may have been lent what is there and write to it; so it is read as volatile, and any
+            // value is as good as another.
+            unsafe { (address as *const usize).read_volatile() }
+        })
+    }
+
     /// Bytes of memory behind its stack.
     pub fn stack_bytes(&self) -> usize {
         let both = [&self.stack, &self.inside.stack].map(|stack| match stack.load(Ordering::Relaxed) {

@@ -136,6 +136,10 @@ fn compile(
     selected: &[&Program],
     judged: &BTreeSet<PathBuf>,
 ) -> Outcome<BTreeMap<String, PathBuf>> {
+    // Without a package on its command line, cargo would build them all.
+    if stubs_of(metadata, selected).next().is_none() {
+        return Ok(BTreeMap::new());
+    }
     let list = keep_judged(repository, judged)?;
     for (program, library) in native::compile(repository, selected, included)? {
         stubs.link(program, &library)?;

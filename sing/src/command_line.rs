@@ -5,10 +5,12 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::autopsy::arguments::AutopsyArguments;
 use crate::builder::UnsafeTests;
 use crate::docs::DocsArguments;
 use crate::domains::Configuration;
 use crate::install::ChangeArguments;
+use crate::process_debug::arguments::DebugArguments;
 use crate::replay::ReplayArguments;
 use crate::simulate::arguments::SimulateArguments;
 use crate::system_list::SystemsArguments;
@@ -36,8 +38,10 @@ pub enum Command {
     Simulate(SimulateArguments),
     /// Build, check and sign programs, without running them
     Build(BuildArguments),
-    /// Start a bare machine under gdb, with the symbols of kernel and programs
+    /// Start a machine under a debugger, with the symbols of kernel and programs
     Debug(DebugArguments),
+    /// Show how programs died: back traces with function names, last messages, endpoints and blocks held
+    Autopsy(AutopsyArguments),
     /// Write an image that BIOS and UEFI boot
     Image(ImageArguments),
     /// Run every tier of tests
@@ -100,6 +104,9 @@ pub struct RunArguments {
     /// Host folder, mounted at /fs/NAME; `:ro`: read only; `:follow`: follows links out of it
     #[arg(long, value_name = "[NAME=]PATH")]
     pub folder: Vec<std::ffi::OsString>,
+    /// Write the cores of programs that die to this host folder, for `cargo sing autopsy`
+    #[arg(long, value_name = "FOLDER")]
+    pub cores: Option<PathBuf>,
     /// Number of processors
     #[arg(long, visible_alias = "smp", value_name = "N", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub processors: Option<u16>,
@@ -275,20 +282,6 @@ pub struct BuildArguments {
     /// Print a list as JSON
     #[arg(long)]
     pub json: bool,
-}
-
-/// `sing debug`.
-#[derive(Debug, Args)]
-pub struct DebugArguments {
-    /// The machine and what runs on it.
-    #[command(flatten)]
-    pub run: RunArguments,
-    /// Rebuild this program with line tables, for source lines; may be repeated
-    #[arg(long, value_name = "PROGRAM")]
-    pub lines: Vec<String>,
-    /// Commands for gdb, one per line; gdb runs non-interactively and exits after them
-    #[arg(long, value_name = "COMMANDS")]
-    pub batch: Vec<String>,
 }
 
 /// `sing image`.

@@ -51,6 +51,9 @@ impl Tool {
     /// The debugger.
     pub const GDB: Tool =
         Tool { program: "gdb", purpose: "debugging", apt: "gdb", dnf: "gdb", pacman: "gdb", apk: "gdb" };
+    /// The other debugger.
+    pub const LLDB: Tool =
+        Tool { program: "lldb", purpose: "debugging", apt: "lldb", dnf: "lldb", pacman: "lldb", apk: "lldb" };
     /// Makes bootable images, with all it needs for BIOS and UEFI.
     pub const GRUB: Tool = Tool {
         program: "grub-mkrescue",

@@ -9,6 +9,7 @@
 
 pub mod attached;
 pub mod attributes;
+pub mod autopsy;
 pub mod bare;
 pub mod bill;
 pub mod build;
@@ -20,6 +21,7 @@ pub mod compiled_sources;
 pub mod compiler;
 pub mod contract_view;
 pub mod contracts;
+pub mod cores;
 pub mod deadlock;
 pub mod demo_disk;
 pub mod dependencies;
@@ -38,6 +40,7 @@ pub mod measure;
 mod native;
 pub mod new;
 pub mod process;
+pub mod process_debug;
 pub mod programs;
 pub mod progress;
 pub mod promises;
@@ -130,11 +133,12 @@ fn execute(command_line: CommandLine, words: &[OsString]) -> Outcome<u8> {
         Command::Build(arguments) => build::build(&repository, &arguments),
         Command::Replay(arguments) => replay::replay(&repository, &arguments),
         Command::Simulate(arguments) => simulate::simulate(&repository, &arguments),
-        Command::Debug(arguments) => bare::debug::debug(&repository, &arguments),
+        Command::Debug(arguments) => process_debug::debug(&repository, &arguments),
         Command::Image(arguments) => bare::iso::write(&repository, &arguments),
         Command::Test(arguments) if repository.is_own() => test::test(&repository, &arguments),
         Command::Test(_) | Command::Bench(_) | Command::Base(_) => xtask::become_it(&repository, &words[1..]),
         Command::Check(arguments) => check::check(&repository, &arguments),
+        Command::Autopsy(arguments) => autopsy::autopsy(&repository, &arguments),
         Command::Bill(arguments) => bill::print(&repository, &arguments),
         Command::New(arguments) => new::new(&repository, &arguments),
         Command::Schema(arguments) => schema::print(&arguments),

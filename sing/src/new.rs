@@ -343,7 +343,8 @@ fn begin_workspace(repository: &Repository, own: Option<&Own>) -> Outcome<()> {
     let Some(own) = own.filter(|own| own.is_new) else { return Ok(()) };
     // Pins the dependency versions that the system was tested with.
     let lock = read_text(&repository.base().join("Cargo.lock"))?;
-    let files = workspace::files(repository.base(), lock);
+    let name = own.root.file_name().map_or(String::new(), |name| name.to_string_lossy().into_owned());
+    let files = workspace::files(repository.base(), repository.cargo_target(), lock, &name);
     files.into_iter().try_for_each(|(path, text)| write_whole(&own.root.join(path), text.as_bytes()))
 }
 

@@ -18,7 +18,7 @@ use crate::repository::Repository;
 use crate::service::{self, Service};
 use crate::site::{self, Site};
 use crate::systems::{self, Platform, Ready};
-use crate::{domains, tap, wasm_run};
+use crate::{cores, domains, tap, wasm_run};
 
 /// `sing run`. This process becomes the hosted machine, so that signals, the terminal and the exit status are the
 /// machine's own; for a machine in QEMU it stays, to carry the console.
@@ -27,6 +27,7 @@ use crate::{domains, tap, wasm_run};
 /// The system does not build, a disk is missing, or the machine cannot be started.
 pub fn run(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
     let (repository, arguments) = wasm_run::applied(repository, &tap::with_address(arguments))?;
+    let arguments = cores::applied(&repository, &arguments)?;
     let Some(web) = &arguments.web else { return start(&repository, &arguments, None) };
     let site = site::prepare(&repository, web, &arguments)?;
     start(&repository, &site.arguments, Some(&site))
@@ -75,7 +76,10 @@ fn run_hosted(repository: &Repository, arguments: &RunArguments, site: Option<&S
 }
 
 /// Refuses options that only a bare machine has, instead of ignoring them.
-fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
+///
+/// # Errors
+/// One is given.
+pub fn refuse_bare_options(arguments: &RunArguments) -> Outcome<()> {
     let given = [
         ("--mem", arguments.mem.is_some()),
         ("--accel", arguments.accel.is_some()),
@@ -147,8 +151,8 @@ pub fn demo_disk(repository: &Repository) -> Outcome<PathBuf> {
     Ok(disk.into())
 }
 
-/// Returns the command that starts the machine.
-fn machine_command(ready: &Ready, disks: &[PathBuf], folders: &[Folder], arguments: &RunArguments) -> Command {
+/// Returns the command that starts the hosted machine.
+pub fn machine_command(ready: &Ready, disks: &[PathBuf], folders: &[Folder], arguments: &RunArguments) -> Command {
     let mut command = Command::new(&ready.machine);
     command.arg("--system").arg(&ready.image);
     for disk in disks {

@@ -9,6 +9,7 @@ pub mod arguments;
 mod dhcp;
 mod ext2;
 mod files;
+mod installs;
 mod kernel;
 mod kills;
 mod link;
@@ -23,6 +24,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc;
 
+use package_build::Signer;
+
 use crate::builder::UnsafeTests;
 use crate::demo_disk;
 use crate::failure::Outcome;
@@ -31,7 +34,7 @@ use crate::systems::{self, Platform, Ready};
 
 use arguments::{SimulateArguments, WorkloadName};
 use machine::{Case, DiskContent, End, Faults, Report, Run};
-use workload::Task;
+use workload::{Seen, Task};
 
 /// The root of the system, without which it ends; the directory service, likewise; and the shell with the commands.
 const SPARED: [&str; 3] = ["service-manager", "directory", "shell"];
@@ -47,6 +50,7 @@ struct Simulation<'a> {
     ready: Ready,
     arguments: &'a SimulateArguments,
     disks: Vec<DiskContent>,
+    signer: Signer,
 }
 
 /// What came of a seed.
@@ -72,7 +76,7 @@ pub fn simulate(repository: &Repository, arguments: &SimulateArguments) -> Outco
         ([], None) => vec![DiskContent::File(demo_disk::path(repository)?)],
         (disks, None) => disks.iter().cloned().map(DiskContent::File).collect(),
     };
-    let simulation = Simulation { ready, arguments, disks };
+    let simulation = Simulation { ready, arguments, disks, signer: systems::signer(repository)? };
     let failed = simulation.run_all()?;
     for judged in failed.iter().take(MAX_SHRUNK) {
         simulation.report_failure(judged)?;
@@ -156,7 +160,7 @@ impl Simulation<'_> {
     fn judge(&self, seed: u64, faults: &Faults) -> Outcome<Judged> {
         let case = self.case(seed, faults);
         if let Some(workload) = self.arguments.workload {
-            let (run, finding) = self.judge_task(&workload.task(seed), case)?;
+            let (run, finding) = self.judge_task(&workload.task(seed, &self.signer), case)?;
             return Ok(Judged { seed, run, finding });
         }
         let run = machine::run(&self.ready, &case)?;
@@ -184,7 +188,15 @@ impl Simulation<'_> {
         };
         let without = task.is_compared.then(|| machine::run(&self.ready, &calm())).transpose()?;
         let run = run_once()?;
-        let judge = |report: &Report| task.finding(report, &run, without.as_ref());
+        let start_again = |parameters: &Vec<_>| {
+            let disks = run.disks.iter().cloned().map(DiskContent::Bytes).collect();
+            machine::run(&self.ready, &Case { parameters: parameters.clone(), disks, ..calm() })
+        };
+        let afterwards = task.afterwards.as_ref().map(start_again).transpose()?;
+        let judge = |report: &Report| {
+            let (without, afterwards) = (without.as_ref(), afterwards.as_ref());
+            task.finding(&Seen { report, run: &run, without, afterwards })
+        };
         let finding = machine_level(&run).or_else(|| run.report.as_ref().ok().and_then(judge));
         let finding = match finding {
             None if self.arguments.twice => differs(&run, &run_once()?),

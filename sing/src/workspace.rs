@@ -36,13 +36,21 @@ pub fn is_one(folder: &Path) -> bool {
     std::fs::read_to_string(folder.join("Cargo.toml")).is_ok_and(|text| text.lines().any(|line| line == TABLE))
 }
 
-/// Returns the files of a new workspace: path and text.
-pub fn files(base: &Path, lock: String) -> Vec<(&'static str, String)> {
+/// Returns the files of a new workspace: path and text. `target` is the folder of what is built, `name` the first program.
+pub fn files(base: &Path, target: &Path, lock: String, name: &str) -> Vec<(&'static str, String)> {
     let dependencies: String =
         CRATES.iter().map(|(name, folder)| format!("{name} = {{ path = {} }}\n", quoted(&base.join(folder)))).collect();
     let manifest = include_str!("../templates/workspace/Cargo.toml.txt");
     let manifest = manifest.replace("{{sources}}", &quoted(base)).replace("{{dependencies}}", &dependencies);
-    vec![("Cargo.toml", manifest), ("Cargo.lock", lock), (".gitignore", "/target\n".into())]
+    let target = quoted(target);
+    let for_editor = |text: &str| text.replace("{{target}}", target.trim_matches('"')).replace("{{name}}", name);
+    vec![
+        ("Cargo.toml", manifest),
+        ("Cargo.lock", lock),
+        (".gitignore", "/target\n".into()),
+        (".vscode/tasks.json", for_editor(include_str!("../templates/workspace/vscode/tasks.json.txt"))),
+        (".vscode/launch.json", for_editor(include_str!("../templates/workspace/vscode/launch.json.txt"))),
+    ]
 }
 
 /// Lets the workspace refer to the sources in `base`, which may lie elsewhere than when it was made: on another
@@ -80,7 +88,11 @@ mod tests {
     fn a_new_workspace_is_known_and_follows_the_sources() {
         let folder = tempfile::tempdir().expect("a folder");
         assert!(!is_one(folder.path()));
-        for (path, text) in files(Path::new("/home/ada/sources"), "lock".into()) {
+        for (path, text) in files(Path::new("/home/ada/sources"), Path::new("/t"), "lock".into(), "tea") {
+            if path.ends_with(".json") {
+                serde_json::from_str::<serde_json::Value>(&text).expect("JSON");
+                assert!(!text.contains("{{") && (text.contains("\"tea\"") || text.contains("\"/t/release/")), "{text}");
+            }
             write_whole(&folder.path().join(path), text.as_bytes()).expect("a file");
         }
         assert!(is_one(folder.path()));

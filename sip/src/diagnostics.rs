@@ -3,8 +3,9 @@
 use alloc::string::String;
 
 pub use abi::{
-    Automaton, BlockShape, BlockState, ChannelRecord, CounterRecord, Direction, EndpointShape, MessageShape,
-    NO_TRANSITION, ProcessRecord, ProcessState, StateRow, ThreadRecord, ThreadState, TraceKind, TraceRecord, name_tag,
+    Automaton, BlockShape, BlockState, ChannelRecord, CounterRecord, Direction, EndpointShape, HeldEndpoint,
+    MessageShape, NO_TRANSITION, ProcessRecord, ProcessState, StateRow, ThreadRecord, ThreadState, TraceKind,
+    TraceRecord, name_tag,
 };
 
 use crate::Status;
@@ -66,7 +67,8 @@ pub fn counters() -> Result<List<CounterRecord>, Status> {
     list(|block| unsafe { raw::list_counters(block) }.into_result())
 }
 
-/// Returns the trace ring of a SIP, oldest event first; also of one that ended recently.
+/// Returns the trace ring of a SIP, oldest event first; also of one that ended recently. Of one that died otherwise
+/// than by exit, its core follows.
 pub fn trace(process_id: u64) -> Result<List<TraceRecord>, Status> {
     // SAFETY: as in `processes`.
     list(|block| unsafe { raw::list_trace(process_id, block) }.into_result())

@@ -51,6 +51,8 @@ const LONG_DOMAINS_CONFORMANCE: [(&str, u32, &str); 11] = [
 ];
 /// Those whose domains hold against any code, which the suite then tries.
 const UNPRIVILEGED: &str = "hip-r3";
+/// Those in which each process has a domain of its own.
+const EACH: &str = "-s";
 /// The same on the hosted machine: processors, configuration.
 const HOSTED_DOMAINS_CONFORMANCE: [(u32, Configuration); 1] = [(2, Configuration::HipR3S)];
 const LONG_HOSTED_DOMAINS_CONFORMANCE: [(u32, Configuration); 2] =
@@ -204,7 +206,8 @@ fn hosted_conformance(repository: &Repository, selection: &Selection<'_>) -> Out
         let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Allowed)?;
         let mut command = Command::new(&ready.machine);
         command.arg("--system").arg(&ready.image).args(["--processors", &processors.to_string()]);
-        command.args(["--simulated-device", "--parameter", "domains=true"]);
+        command.arg("--simulated-device");
+        tell_domains(&mut command, configuration.word());
         if let Some(name) = selection.name {
             command.arg("--parameter").arg(format!("only={name}"));
         }
@@ -239,13 +242,21 @@ fn bare_conformance(selection: &Selection<'_>) -> Outcome<Counts> {
     for (kind, processors, domains) in DOMAINS_CONFORMANCE.iter().chain(long) {
         let mut command = run(kind, *processors);
         command.args(["--domains", domains]);
-        if domains.starts_with(UNPRIVILEGED) {
-            command.args(["--parameter", "domains=true"]);
-        }
+        tell_domains(&mut command, domains);
         let suite = format!("conformance on {kind} with --domains {domains}");
         counts += conformance_run(command, &suite, selection, *processors)?;
     }
     Ok(counts)
+}
+
+/// Parameters that tell the suite what the configuration of domains is.
+fn tell_domains(command: &mut Command, configuration: &str) {
+    if configuration.starts_with(UNPRIVILEGED) {
+        command.args(["--parameter", "domains=true"]);
+    }
+    if configuration.ends_with(EACH) {
+        command.args(["--parameter", "own-domains=true"]);
+    }
 }
 
 /// Runs the suite of the directory service and the service manager, with a disk.

@@ -1,9 +1,7 @@
 //! Shows when and how processes ended, and the trace of one of them.
 //!
-//! `words` describes the events of a trace. Deliberately not here: the kernel's refusals, which are in
-//! `/status/audit`, and the log files of programs.
-
-mod words;
+//! With `core`, a death is written in the form that `cargo sing autopsy` reads. Deliberately not here: the kernel's
+//! refusals, which are in `/status/audit`, and the log files of programs.
 
 use alloc::format;
 use alloc::string::String;
@@ -12,31 +10,15 @@ use alloc::vec::Vec;
 use client::namespace::Namespace;
 use client::processes::{Instances, none, state_word};
 use client::services;
+use post_mortem::conversations::{contracts_of, messages};
+use post_mortem::words::{self, Endpoints, Names, seconds};
+use post_mortem::{Core, End, core_text};
 use sip::Status;
 use sip::diagnostics::{ProcessRecord, TraceRecord, name};
 use stdio::{Output, report};
 use text::{Align, Table};
 
-use words::{Names, seconds};
-
 sip::startup!("log/manifest.toml");
-
-/// A process's exit.
-struct End<'a> {
-    id: u64,
-    time_ns: u64,
-    program: &'a str,
-    text: &'a str,
-}
-
-impl<'a> End<'a> {
-    /// Parses a line of the kernel's: process id, nanoseconds, program, epitaph.
-    fn parse(line: &'a str) -> Option<End<'a>> {
-        let mut parts = line.splitn(4, ' ');
-        let (id, time_ns) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-        Some(End { id, time_ns, program: parts.next()?, text: parts.next().unwrap_or_default() })
-    }
-}
 
 /// Data to report from.
 struct System<'a> {
@@ -47,7 +29,7 @@ struct System<'a> {
 
 /// Prints the latest exits, or with an argument the details of that instance, program or process.
 pub fn main(startup: Startup) -> i32 {
-    match tell(startup.process.as_deref(), &mut Namespace::new(startup.namespace)) {
+    match tell(startup.process.as_deref(), startup.core, &mut Namespace::new(startup.namespace)) {
         Ok(text) => {
             let mut output = Output::new(startup.output);
             output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0))
@@ -59,13 +41,15 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
-fn tell(target: Option<&str>, namespace: &mut Namespace) -> Result<String, String> {
+fn tell(target: Option<&str>, core: bool, namespace: &mut Namespace) -> Result<String, String> {
     let lines = sip::diagnostics::epitaphs()
         .map_err(|status| format!("ended processes cannot be listed: {}", status.text()))?;
     let ends: Vec<End<'_>> = lines.lines().filter_map(End::parse).collect();
+    if core {
+        return cores(target, &ends);
+    }
     let Some(target) = target else { return Ok(table(&ends)) };
-    let processes =
-        sip::diagnostics::processes().map_err(|status| format!("the processes cannot be listed: {}", status.text()))?;
+    let processes = sip::diagnostics::processes().map_err(unlisted)?;
     let system = System { processes: &processes, instances: Instances::read(namespace), ends };
     system.of(target)
 }
@@ -78,6 +62,48 @@ fn table(ends: &[End<'_>]) -> String {
         table.row([seconds(end.time_ns), format!("{}", end.id), String::from(end.program), String::from(end.text)]);
     }
     table.render()
+}
+
+/// Writes the cores that are kept of processes with this id or of this program, or of all.
+fn cores(target: Option<&str>, ends: &[End<'_>]) -> Result<String, String> {
+    let is_meant = |end: &&End<'_>| target.is_none_or(|target| is_of(end, target, target));
+    let names = names(&sip::diagnostics::processes().map_err(unlisted)?, ends);
+    let mut out = String::new();
+    for end in ends.iter().filter(is_meant) {
+        match sip::diagnostics::trace(end.id) {
+            Ok(trace) => out.extend(core_text(end, &trace, &names, &contracts_of(&trace))),
+            Err(Status::NotFound) => {}
+            Err(status) => return Err(unread(end.id, status)),
+        }
+    }
+    match target {
+        Some(target) if out.is_empty() => {
+            Err(format!("no core of `{target}` is kept; `log` lists processes that ended"))
+        }
+        _ => Ok(out),
+    }
+}
+
+/// Whether an end is that of the process with this id, or of a process of this program.
+fn is_of(end: &End<'_>, target: &str, program: &str) -> bool {
+    match target.parse::<u64>() {
+        Ok(id) => end.id == id,
+        Err(_) => end.program == program,
+    }
+}
+
+fn names(processes: &[ProcessRecord], ends: &[End<'_>]) -> Names {
+    let ends = ends.iter().map(|end| (end.id, String::from(end.program)));
+    let running = processes.iter().map(|process| (process.id, name(&process.name)));
+    Names::new(running.chain(ends))
+}
+
+fn unlisted(status: Status) -> String {
+    format!("the processes cannot be listed: {}", status.text())
+}
+
+fn unread(id: u64, status: Status) -> String {
+    format!("the trace of process {id} cannot be read: {}", status.text())
 }
 
 impl System<'_> {
@@ -98,10 +124,7 @@ impl System<'_> {
         }
         let running = self.instances.select(self.processes, target);
         let program = service.map(|service| services::text(&service.program));
-        let is_meant = |end: &&End<'_>| match target.parse::<u64>() {
-            Ok(id) => end.id == id,
-            Err(_) => end.program == program.as_deref().unwrap_or(target),
-        };
+        let is_meant = |end: &&End<'_>| is_of(end, target, program.as_deref().unwrap_or(target));
         let ends: Vec<&End<'_>> = self.ends.iter().filter(is_meant).collect();
         if running.is_empty() && ends.is_empty() && service.is_none() {
             return Err(none(target) + ", and `log` lists processes that ended");
@@ -136,13 +159,19 @@ impl System<'_> {
         match sip::diagnostics::trace(id) {
             Ok(events) => Ok(self.told(&events)),
             Err(Status::NotFound) => Ok(String::from("  its events are no longer kept\n")),
-            Err(status) => Err(format!("the trace of process {id} cannot be read: {}", status.text())),
+            Err(status) => Err(unread(id, status)),
         }
     }
 
-    fn told(&self, events: &[TraceRecord]) -> String {
-        let ends = self.ends.iter().map(|end| (end.id, String::from(end.program)));
-        let running = self.processes.iter().map(|process| (process.id, name(&process.name)));
-        words::tell(events, &Names::new(running.chain(ends)))
+    fn told(&self, trace: &[TraceRecord]) -> String {
+        let (events, core) = Core::split(trace);
+        let (names, contracts) = (names(self.processes, &self.ends), contracts_of(trace));
+        let mut endpoints = Endpoints::default();
+        let mut out = words::tell_with(events, &messages(trace, &contracts), &names, &mut endpoints);
+        if let Some(core) = core {
+            out += "where it was and what it held; `cargo sing autopsy` names the functions:\n";
+            out += &core.text(&names, &contracts, &mut endpoints);
+        }
+        out
     }
 }

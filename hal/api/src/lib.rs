@@ -486,8 +486,8 @@ pub struct KernelEntries {
     /// Returns when the thread runs again, perhaps on another processor. The machine checks
     /// beforehand that the stack pointer is in a stack slot with room; else it calls `fault` instead.
     pub interrupt: extern "C" fn(),
-    /// Called after a fault in SIP code, out of interrupt context, on the faulting thread's stack slot,
-    /// reset to its top: ends the SIP.
+    /// Called after a fault in SIP code, out of interrupt context, on the faulting thread's stack slot, below its
+    /// frames, or reset to its top: ends the SIP.
     pub fault: extern "C" fn(fault: &Fault) -> !,
     /// Returns the top (highest usable address, 16-byte aligned) of the stack slot of the thread that runs
     /// on the calling processor, or 0 when none runs. Async-signal-safe.

@@ -25,12 +25,20 @@ pub struct Images {
     arena: Arena,
     /// First address -> bytes in whole pages of each mapped segment. Mappings are never removed or replaced.
     mapped: Mutex<BTreeMap<usize, usize>>,
+    /// Kinds of mappings to try, in order.
+    sharing: [libc::c_int; 2],
 }
 
 impl Images {
     /// Creates an empty image arena.
     pub fn new(arena: Arena) -> Self {
-        Self { arena, mapped: Mutex::new(BTreeMap::new()) }
+        // A shared mapping of a write-sealed file can never be made writable, not even by mprotect, nor by a debugger, which
+        // writes breakpoints. Hosts before Linux 6.7 refuse shared mappings of such a file altogether.
+        let mut sharing = [libc::MAP_SHARED, libc::MAP_PRIVATE];
+        if is_traced() {
+            sharing.reverse();
+        }
+        Self { arena, mapped: Mutex::new(BTreeMap::new()), sharing }
     }
 
     /// Maps all segments or none.
@@ -43,7 +51,7 @@ impl Images {
         let file = sealed_file(segments).map_err(|_| MapError)?;
         let mut offset = 0;
         for (index, segment) in segments.iter().enumerate() {
-            if map_segment(&file, offset, segment).is_err() {
+            if map_segment(&file, offset, segment, self.sharing).is_err() {
                 segments[..index].iter().for_each(unmap_segment);
                 return Err(MapError);
             }
@@ -120,12 +128,17 @@ pub(crate) fn memory_file(name: &CStr) -> io::Result<File> {
     Err(io::Error::last_os_error())
 }
 
-fn map_segment(file: &File, offset: usize, segment: &Segment<'_>) -> io::Result<()> {
+/// Whether a debugger traces this process, which can do with it what it likes anyway.
+fn is_traced() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let tracer = status.lines().find_map(|line| line.strip_prefix("TracerPid:"));
+    tracer.is_some_and(|id| id.trim() != "0")
+}
+
+fn map_segment(file: &File, offset: usize, segment: &Segment<'_>, sharing: [libc::c_int; 2]) -> io::Result<()> {
     let protection = if segment.executable { libc::PROT_READ | libc::PROT_EXEC } else { libc::PROT_READ };
     let offset = libc::off_t::try_from(offset).map_err(io::Error::other)?;
-    // A shared mapping of a write-sealed file can never be made writable, not even by mprotect. Hosts
-    // before Linux 6.7 refuse shared mappings of such a file altogether.
-    for sharing in [libc::MAP_SHARED, libc::MAP_PRIVATE] {
+    for sharing in sharing {
         let address = ptr::with_exposed_provenance_mut(segment.address);
         let flags = sharing | libc::MAP_FIXED;
         // SAFETY: the range is whole pages of the image arena that nothing was mapped to before

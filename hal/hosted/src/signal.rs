@@ -238,11 +238,14 @@ fn report_refused_call(call: libc::greg_t, instruction: usize) {
     output::standard_error().write_within(line.bytes(), REPORT_LIMIT);
 }
 
-/// Redirects the interrupted thread to the kernel's fault entry, on its own stack reset to its top.
+/// Redirects the interrupted thread to the kernel's fault entry, on its own stack: below its frames, which the kernel
+/// looks at, or if there is no room for it, at its top.
 fn end_sip(struck: &mut Struck<'_>, top: usize, fault: Fault) {
-    let record = (top - size_of::<Fault>()) & !0xf;
-    // SAFETY: the record lies at the top of the interrupted thread's own stack slot, which is mapped and
-    // writable; the thread will never read what it overwrites, because it only continues in
+    let has_room = (slot_of(top) + STACK_RESERVE_BYTES + RED_ZONE_BYTES..=top).contains(&fault.stack);
+    let above = if has_room { fault.stack - RED_ZONE_BYTES } else { top };
+    let record = (above - size_of::<Fault>()) & !0xf;
+    // SAFETY: the record lies in the interrupted thread's own stack slot, which is mapped and writable above its guard
+    // (checked, or at its top); the thread will never read what it overwrites, because it only continues in
     // the fault entry, which does not return. 16-byte alignment is enough for a `Fault`.
     unsafe { ptr::with_exposed_provenance_mut::<Fault>(record).write(fault) };
     struck.registers[libc::REG_RDI as usize] = record as libc::greg_t;

@@ -35,10 +35,12 @@ pub enum Kind {
     KillCall,
     /// There are no pages for a program, although memory is free.
     Memory,
+    /// The kernel is interrupted some of its own instructions after an ABI call, and another processor goes on.
+    KernelStep,
 }
 
 /// All kinds, with their names and how many opportunities there are for each that is used, on average.
-const KINDS: [(Kind, &str, u64); 11] = [
+const KINDS: [(Kind, &str, u64); 12] = [
     (Kind::Preempt, "preempt", 64),
     (Kind::Step, "step", 250),
     (Kind::Switch, "switch", 16),
@@ -50,15 +52,16 @@ const KINDS: [(Kind, &str, u64); 11] = [
     (Kind::Clock, "clock", 3_000),
     (Kind::KillCall, "kill-call", 250),
     (Kind::Memory, "memory", 500),
+    (Kind::KernelStep, "kernel-step", 250),
 ];
 
 impl Kind {
     /// Whether programs may notice it, so that a system needs calm to recover.
     fn is_harmful(self) -> bool {
-        !Kind::HARMLESS.contains(&self)
+        self != Kind::KernelStep && !Kind::HARMLESS.contains(&self)
     }
 
-    /// Kinds that a correct system survives without anybody noticing: the default.
+    /// The default: kinds that a correct system survives without anybody noticing, but for `kernel-step`, which takes time.
     pub const HARMLESS: [Kind; 4] = [Kind::Preempt, Kind::Step, Kind::Switch, Kind::Delay];
 
     /// Returns all kinds.

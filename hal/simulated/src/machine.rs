@@ -43,6 +43,8 @@ const MEMORY_BASE: usize = 0x1200_0000_0000;
 
 /// Binary logarithm of the maximum instructions until an interrupt. Each costs the host microseconds.
 const MAX_STEPS_LOG2: u64 = 9;
+/// Maximum instructions of the kernel until an interrupt there: most calls take fewer.
+const MAX_KERNEL_STEPS: u64 = 600;
 /// Turns of spin loops after which nobody is expected to release the lock.
 const MAX_SPINS: u64 = 1_000_000;
 
@@ -517,11 +519,16 @@ impl Machine for Simulated {
         if is_ended {
             state.killed.push(format!("{} {}", call.program, call.process));
         }
-        let steps = if stepping::is_wanted() { None } else { state.fault(current, Kind::Step) };
+        let (steps, kernel_steps) = match stepping::is_wanted() {
+            true => (None, None),
+            false => (state.fault(current, Kind::Step), state.fault(current, Kind::KernelStep)),
+        };
         drop(state);
         self.turn();
         if let Some(drawn) = steps {
             stepping::begin(steps_of(drawn));
+        } else if let Some(drawn) = kernel_steps {
+            stepping::begin_in_kernel(1 + (drawn % MAX_KERNEL_STEPS) as u32);
         }
         if is_ended { AfterCall::End } else { AfterCall::Continue }
     }

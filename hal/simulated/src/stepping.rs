@@ -27,6 +27,10 @@ const CYCLES_PER_NS: u64 = 2;
 static DEPTH: AtomicUsize = AtomicUsize::new(0);
 /// Instructions left until the interrupt; 0: none is wanted.
 static LEFT: AtomicU32 = AtomicU32::new(0);
+/// Instructions of programs that may pass uncounted until an interrupt in the kernel; 0: programs are interrupted, too.
+static PASSED_OVER: AtomicU32 = AtomicU32::new(0);
+/// Initial value of [`PASSED_OVER`]: more than programs have between two calls, unless they compute.
+const MAX_PASSED_OVER: u32 = 2_000;
 static NOW_NS: AtomicU64 = AtomicU64::new(0);
 static IN_PROGRAM: AtomicBool = AtomicBool::new(false);
 static AT: AtomicU64 = AtomicU64::new(0);
@@ -89,7 +93,24 @@ pub(crate) fn set_depth(depth: usize) {
 
 /// Wants an interrupt after this many instructions from when the machine's own code is left.
 pub(crate) fn begin(instructions: u32) {
+    PASSED_OVER.store(0, Ordering::Relaxed);
     LEFT.store(instructions.max(1), Ordering::Relaxed);
+}
+
+/// Wants an interrupt after this many instructions of the kernel. There is none if a program computes for long before.
+pub(crate) fn begin_in_kernel(instructions: u32) {
+    begin(instructions);
+    PASSED_OVER.store(MAX_PASSED_OVER, Ordering::Relaxed);
+}
+
+/// Returns whether an instruction of a program is not counted, and gives up after too many.
+fn passes_over() -> bool {
+    let left = PASSED_OVER.load(Ordering::Relaxed);
+    if left == 1 {
+        LEFT.store(0, Ordering::Relaxed);
+    }
+    PASSED_OVER.store(left.saturating_sub(1), Ordering::Relaxed);
+    left != 0
 }
 
 /// Returns whether an interrupt is wanted that has not come yet.
@@ -161,6 +182,9 @@ extern "C" fn on_trap(signal: libc::c_int, information: *mut libc::siginfo_t, co
     let in_program = (entries.is_sip_code)(instruction);
     let own = OWN_TEXT.get().copied().unwrap_or_default();
     if DEPTH.load(Ordering::Relaxed) != 0 || !in_program && !(own.0..own.1).contains(&instruction) {
+        return;
+    }
+    if in_program && passes_over() {
         return;
     }
     if left > 1 {

@@ -352,19 +352,31 @@ fn exception(frame: &mut Frame, address: usize) {
     report::kernel_fault(frame, address);
 }
 
-/// Redirects the interrupted thread to the kernel's fault entry, on its own stack reset to its top.
+/// Redirects the interrupted thread to the kernel's fault entry, on its own stack: below its frames, which the kernel
+/// looks at, or if there is no room for it, or no memory, at its top.
 fn end_sip(frame: &mut Frame, top: usize, kind: FaultKind, address: usize) {
-    let record = (top - size_of::<Fault>()) & !0xf;
+    let record_below = |above: usize| (above - size_of::<Fault>()) & !0xf;
+    let stack = frame.rsp as usize;
+    let has_room = (slot_of(top) + STACK_RESERVE_BYTES + RED_ZONE_BYTES..=top).contains(&stack);
+    let record = Some(stack).filter(|_| has_room && kind != FaultKind::OutOfMemory);
+    let record = record.map(|stack| record_below(stack - RED_ZONE_BYTES)).filter(|&record| is_mapped(record));
+    let record = record.unwrap_or_else(|| record_below(top));
     let address = if matches!(kind, FaultKind::Memory | FaultKind::OutOfMemory) { address } else { 0 };
     let fault = Fault { kind, instruction: frame.rip as usize, address, stack: frame.rsp as usize };
-    // SAFETY: the record lies at the top of the interrupted thread's own stack slot, beside its thread block,
-    // whose page is mapped; the thread will never read what it overwrites, because it only
+    // SAFETY: the record lies in the interrupted thread's own stack slot, above its guard, in pages that are mapped
+    // (both checked); or at its top, beside its thread block, whose page is mapped. The thread will never read what it overwrites, because it only
     // goes on into the fault entry, which does not return. 16-byte alignment is enough for a `Fault`.
     unsafe { ptr::with_exposed_provenance_mut::<Fault>(record).write(fault) };
     frame.rdi = record as u64;
     frame.rflags &= !FLAGS_CLEARED;
     frame.rip = trampoline::fault() as u64;
     frame.rsp = record as u64;
+}
+
+/// Maps the pages of a fault record in a stack slot, since the handler of page faults must not fault itself.
+fn is_mapped(record: usize) -> bool {
+    let ends = [record, record + size_of::<Fault>() - 1];
+    ends.iter().all(|&address| paging::grow_stack(address, For::Kernel).is_ok())
 }
 
 /// Returns the first address of the slot whose highest usable address is `top`.

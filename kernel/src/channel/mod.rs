@@ -30,7 +30,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-use abi::Status;
+use abi::{HeldEndpoint, Status};
 
 use payment::{charge_receivers, owner_of};
 
@@ -133,6 +133,21 @@ pub struct Channel {
     links: [Links; 2],
 }
 
+impl Inner {
+    /// Contract and state of an end.
+    fn held(&self, contract: &Contract, side: SideIndex) -> HeldEndpoint {
+        let state = self.sides[side as usize].state;
+        HeldEndpoint { contract: contract.index, state, is_importer: side == SideIndex::Importer }
+    }
+
+    /// Returns contract and state of an end, the process id of the other end's owner, or 0, and the number of messages
+    /// queued for it. `None` of a free channel.
+    pub fn described(&self, side: SideIndex) -> Option<(HeldEndpoint, u64, u32)> {
+        let held = self.held(self.contract?, side);
+        Some((held, self.sides[side.peer() as usize].owner_id(), self.sides[side as usize].waiting))
+    }
+}
+
 impl Channel {
     /// Locks it.
     pub fn lock(&self) -> SpinGuard<'_, Inner> {
@@ -223,6 +238,14 @@ pub fn endpoint(handle: u64) -> Result<EndpointRef, Status> {
 }
 
 impl Side {
+    /// Process id of the SIP that owns it; 0 if it is closed or in a message.
+    pub fn owner_id(&self) -> u64 {
+        match (self.place, self.owner) {
+            (Place::Owned, Some(owner)) => owner.id.load(Ordering::Relaxed),
+            _ => 0,
+        }
+    }
+
     /// Opens an end, left by [`close`](Side::close), for this owner and principal.
     fn open(&mut self, owner: ProcessRef, speaker: Option<Principal>) {
         self.place = Place::Owned;

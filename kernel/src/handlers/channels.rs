@@ -92,8 +92,8 @@ fn no_room_in_domain(caller: Caller) -> Status {
 
 pub fn channel_close(endpoint: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    channel::close(caller.process, claims::endpoint(endpoint)?)?;
-    caller.process.trace.add(TraceKind::EndpointClosed, endpoint, 0);
+    let closed = channel::close(caller.process, claims::endpoint(endpoint)?)?;
+    caller.process.trace.add(TraceKind::EndpointClosed, endpoint, closed.word());
     Ok(0)
 }
 

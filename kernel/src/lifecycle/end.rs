@@ -7,6 +7,7 @@ use core::sync::atomic::Ordering;
 use abi::{EpitaphKind, ProcessState, StopReason, TraceKind};
 
 use super::ENDED;
+use super::cores::{self, Place};
 use super::graveyard::remember;
 use crate::lock::{SpinGuard, SpinLock};
 use crate::machine::machine;
@@ -18,8 +19,18 @@ use crate::wait::{Ticket, Woken};
 use crate::{channel, cpu, debug_output, device, exheap, hardware, memory, preempt, recorder, sched, sync, wait_word};
 
 /// Ends the caller's own SIP. Its threads end when they leave the kernel; does not wait for them.
+#[inline(always)]
 pub fn end(process: ProcessRef, epitaph: Epitaph) {
-    end_if(process, process.id.load(Ordering::Relaxed), epitaph);
+    end_at(process, epitaph, Place::here());
+}
+
+/// The same, with the place where the calling thread was.
+pub fn end_at(process: ProcessRef, epitaph: Epitaph, place: Place) {
+    let kind = epitaph.kind;
+    if let Some(condemned) = condemn(process, process.id.load(Ordering::Relaxed), epitaph) {
+        cores::note_calls(process, kind, place);
+        condemned.end();
+    }
 }
 
 /// Ends a SIP if its slot still holds the one with this id: it may have ended meanwhile.
@@ -160,6 +171,8 @@ fn thread_ended(process: ProcessRef, thread: ThreadRef) {
 /// Releases everything that a SIP without threads owns: piece by piece, with no lock held in between, on the thread
 /// that ended it, which may be preempted.
 fn finish(process: ProcessRef) {
+    let kind = process.life.lock().epitaph.as_ref().map_or(EpitaphKind::Exited, |epitaph| epitaph.kind);
+    cores::note_holdings(process, kind);
     if let Some(space) = process.space.get() {
         space.close_if_private();
     }
@@ -257,6 +270,7 @@ fn announce_end(process: ProcessRef) {
     let mut life = process.life.lock();
     let epitaph = life.epitaph.get_or_insert_with(|| Epitaph::exited(0)).clone();
     process.trace.add(TraceKind::Ended, epitaph.kind as u64, epitaph.status);
+    cores::note_events(process, epitaph.kind);
     remember(process, &epitaph);
     if recorder::is_on() {
         recorder::process_ended(process, &epitaph);

@@ -9,6 +9,7 @@ use core::sync::atomic::Ordering;
 
 use abi::TraceRecord;
 
+use super::cores;
 use crate::cpu;
 use crate::lock::SpinLock;
 use crate::preempt;
@@ -61,7 +62,7 @@ pub fn epitaph_lines() -> String {
     text
 }
 
-/// Returns the trace of a SIP that runs or ended recently.
+/// Returns the trace of a SIP that runs or ended recently; of one that died, with its core.
 pub fn trace_of(id: u64) -> Option<Vec<TraceRecord>> {
     let running = preempt::pausing(PROCESSES.iter()).find(|process| process.id.load(Ordering::Relaxed) == id);
     if let Some(process) = running {
@@ -69,6 +70,8 @@ pub fn trace_of(id: u64) -> Option<Vec<TraceRecord>> {
         process.trace.copy_to(&mut records);
         return Some(records);
     }
-    let graveyard = GRAVEYARD.lock();
-    graveyard.traces.iter().find(|(dead, _)| *dead == id).map(|(_, records)| records.clone())
+    let kept = GRAVEYARD.lock().traces.iter().find(|(dead, _)| *dead == id).map(|(_, records)| records.clone());
+    let mut records = kept.or_else(|| cores::events(id))?;
+    cores::append(id, &mut records);
+    Some(records)
 }

@@ -1,16 +1,19 @@
 //! Life of a SIP: from its creation from a manifest to the release of its last resource.
 //!
 //! Ending a SIP marks it as dying and makes all its threads leave the kernel, where they end. The last one releases
-//! everything (`end`) without running any code of the SIP, wakes its waiters, and ends the SIP's children. Neighbours:
+//! everything (`end`) without running any code of the SIP, wakes its waiters, and ends the SIP's children. What is kept
+//! of it is in `graveyard` and `cores`. Neighbours:
 //! `process` below has the record; the modules of all that a SIP owns are below, too.
 
 mod child;
+mod cores;
 mod end;
 mod graveyard;
 mod reclaim;
 
 pub use child::ChildRef;
-pub use end::{end, end_current_thread, stop};
+pub use cores::Place;
+pub use end::{end, end_at, end_current_thread, stop};
 pub use graveyard::{epitaph_lines, trace_of};
 pub use reclaim::reclaim;
 

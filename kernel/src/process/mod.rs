@@ -16,6 +16,7 @@ pub use debug_text::SinkRef;
 pub use epitaph::Epitaph;
 pub use owned::{Blocks, Endpoints, Syncs, Threads};
 pub use quota::{kernel_quota, may_create_thread};
+pub use trace::EVENTS as TRACE_EVENTS;
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;

@@ -46,10 +46,15 @@ impl Ring {
 
     /// Fills `records` with the events, oldest first.
     pub fn copy_to(&self, records: &mut Vec<TraceRecord>) {
+        records.clear();
+        records.extend(self.records());
+    }
+
+    /// The events, oldest first; at most [`EVENTS`].
+    pub fn records(&self) -> impl Iterator<Item = TraceRecord> {
         let count = self.count.load(Ordering::Relaxed);
         let first = count.saturating_sub(EVENTS as u64);
-        records.clear();
-        records.extend((first..count).map(|sequence| {
+        (first..count).map(|sequence| {
             let event = &self.events[sequence as usize % EVENTS];
             TraceRecord {
                 sequence,
@@ -58,6 +63,6 @@ impl Ring {
                 b: event.b.load(Ordering::Relaxed),
                 time_ns: event.time_ns.load(Ordering::Relaxed),
             }
-        }));
+        })
     }
 }

@@ -138,7 +138,7 @@ impl fmt::Display for TrustError {
             ),
             TrustError::NotNative { key, publisher } => write!(
                 f,
-                "the package is native code, and the key {key:#} has no right to publish native code of `{publisher}`: it would run beside the kernel, with nothing but its compiler to contain it. Give the system a [[domain]] with `each = true` for it, so that it runs in a hardware domain of its own; or have a key with the right `native` build and sign it from its source, or have the key certified with --native; portable code, which the machine compiles itself, is not there yet"
+                "the package is native code, and the key {key:#} has no right to publish native code of `{publisher}`: it would run beside the kernel, with nothing but its compiler to contain it. Give the system a [[domain]] with `each = true` for it, so that it runs in a hardware domain of its own; or have a key with the right `native` build and sign it from its source, have the key certified with --native, or deliver portable code (`wasm` in its manifest), which the machine compiles and proves itself"
             ),
             TrustError::MayNotSign { serial } => write!(
                 f,

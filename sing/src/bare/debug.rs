@@ -26,10 +26,11 @@ use crate::bare::qemu::{self, Kind};
 use crate::bare::{kernel, symbols};
 use crate::builder;
 use crate::cargo::Metadata;
-use crate::command_line::{DebugArguments, MachineName};
+use crate::command_line::MachineName;
 use crate::failure::{Failure, Outcome};
 use crate::host_tools::{self, Tool};
 use crate::line_tables;
+use crate::process_debug::arguments::{DebugArguments, Stop};
 use crate::programs::{Program, Programs};
 use crate::repository::{Repository, write_if_changed};
 use crate::run;
@@ -39,24 +40,30 @@ use crate::stubs::EntryStubs;
 const KERNEL: &str = "the.kernel";
 
 /// Suffix of files with line tables.
-const LINES: &str = ".lines";
+pub const LINES: &str = ".lines";
 
-/// Initial gdb settings. gdb derives a machine's address size from its 64-bit registers.
-const SETTINGS: &str = "\
+/// Initial gdb settings.
+pub const SETTINGS: &str = "\
 set confirm off
 set pagination off
 set breakpoint pending on
-set architecture i386:x86-64
 ";
 
-/// Adds the symbols of each image when the kernel has mapped it. Hardware breakpoints, since the firmware has not
-/// loaded the kernel yet.
-const IMAGES: &str = "\
+/// gdb derives a machine's address size from its 64-bit registers.
+const ARCHITECTURE: &str = "set architecture i386:x86-64\n";
+
+/// Breakpoints of a machine whose firmware has not loaded the kernel yet, and of one that has a file.
+const HARDWARE: &str = "BP_HARDWARE_BREAKPOINT";
+/// See [`HARDWARE`].
+pub const SOFTWARE: &str = "BP_BREAKPOINT";
+
+/// Adds the symbols of each image when the kernel has mapped it. `point`, `folder` and `lines` are set before.
+pub const IMAGES: &str = "\
 python
 import os
 class ImageLoaded(gdb.Breakpoint):
     def __init__(self):
-        super().__init__('*&singularity_image_loaded', gdb.BP_HARDWARE_BREAKPOINT, internal=True)
+        super().__init__('*&singularity_image_loaded', getattr(gdb, point), internal=True)
         self.silent = True
 
     def stop(self):
@@ -74,7 +81,7 @@ end
 
 /// Ends `backtrace` at the first frame without a function: beyond a thread's entry there are no frames, only stale
 /// stack content.
-const FRAMES: &str = "\
+pub const FRAMES: &str = "\
 python
 class WithFunctions:
     def __init__(self):
@@ -92,12 +99,12 @@ end
 ";
 
 /// Runs a batch of commands; the last may be a `continue` to the machine's end.
-const BATCH: &str = "\
+pub const BATCH: &str = "\
 python
 try:
     gdb.execute('source ' + batch)
 except gdb.error as error:
-    if 'Remote connection closed' not in str(error):
+    if 'Remote connection closed' not in str(error) and 'not being run' not in str(error):
         raise
     print('The machine has ended.')
 end
@@ -109,18 +116,19 @@ end
 /// The system does not build, or the machine or gdb cannot be started.
 pub fn debug(repository: &Repository, arguments: &DebugArguments) -> Outcome<u8> {
     let kind = match arguments.run.machine {
-        None | Some(MachineName::Qemu) => Kind::Q35,
         Some(MachineName::Microvm) => Kind::Microvm,
-        Some(MachineName::Hosted) => {
-            return Err(Failure::new("the hosted machine is a process of this host")
-                .remedy("debug it as such, with --unconfined, or use --machine qemu or --machine microvm"));
-        }
+        _ => Kind::Q35,
     };
+    if arguments.stop == Stop::Program {
+        return Err(Failure::new("QEMU stops all processors of a machine at once")
+            .remedy("use --stop machine, or --machine hosted"));
+    }
     let gdb = host_tools::require(&Tool::GDB)?;
     let disks = run::disks(repository, &arguments.run)?;
     let mut prepared = Prepared::new(repository, kind, &arguments.run, &disks, Person::Elsewhere)?;
     let with_lines = images_with_lines(repository, &arguments.lines)?;
     let images = write_images(repository, &prepared.system, &with_lines)?;
+    write_if_changed(&images.join(KERNEL), &symbols::file(&kernel::symbols(repository)?))?;
     let folder = tempfile::Builder::new().prefix("sing-debug-").tempdir().map_err(cannot_start)?;
     let socket = folder.path().join("gdb");
     prepared.hardware.more.extend(stub(&socket)?);
@@ -162,7 +170,10 @@ fn stub(socket: &Path) -> Outcome<Vec<OsString>> {
 }
 
 /// Builds these programs with line tables; returns the path of each image by program name.
-fn images_with_lines(repository: &Repository, names: &[String]) -> Outcome<BTreeMap<String, PathBuf>> {
+///
+/// # Errors
+/// There is no such program, or it does not build.
+pub fn images_with_lines(repository: &Repository, names: &[String]) -> Outcome<BTreeMap<String, PathBuf>> {
     if names.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -182,6 +193,11 @@ fn code(image: &[u8]) -> Option<Vec<&[u8]>> {
     code.map(|segment| file.segment_data(&segment).ok()).collect()
 }
 
+/// Whether two images have the same code.
+pub fn is_same_code(one: &[u8], other: &[u8]) -> bool {
+    code(one).is_some_and(|code_of_one| Some(code_of_one) == code(other))
+}
+
 /// Copies an image with line tables beside the symbols of the running one, if their code is equal.
 fn write_lines(path: &Path, image: &[u8], with_lines: Option<&PathBuf>) -> Outcome<()> {
     let Some(source) = with_lines else {
@@ -192,7 +208,7 @@ fn write_lines(path: &Path, image: &[u8], with_lines: Option<&PathBuf>) -> Outco
         };
     };
     let bytes = std::fs::read(source).map_err(|error| Failure::file("read", source, &error))?;
-    if code(image).is_none_or(|code_that_runs| Some(code_that_runs) != code(&bytes)) {
+    if !is_same_code(image, &bytes) {
         let name = path.file_stem().unwrap_or_default().display();
         return Err(Failure::new(format!("the image of `{name}` in the system does not match the sources"))
             .remedy("revert installed packages with `cargo sing systems --as-built`"));
@@ -200,8 +216,15 @@ fn write_lines(path: &Path, image: &[u8], with_lines: Option<&PathBuf>) -> Outco
     write_if_changed(path, &bytes).map(drop)
 }
 
-/// Writes the symbols of a system's images and of the kernel where gdb finds them by program name.
-fn write_images(repository: &Repository, system: &Path, with_lines: &BTreeMap<String, PathBuf>) -> Outcome<PathBuf> {
+/// Writes the symbols of a system's images where a debugger finds them by program name; returns the folder.
+///
+/// # Errors
+/// The system cannot be read, or an image differs from the one with line tables.
+pub fn write_images(
+    repository: &Repository,
+    system: &Path,
+    with_lines: &BTreeMap<String, PathBuf>,
+) -> Outcome<PathBuf> {
     let bytes = std::fs::read(system).map_err(|error| Failure::file("read", system, &error))?;
     let broken = |error: PackageError| Failure::new(format!("{}: {error}", system.display())).remedy("rebuild it");
     let image = package_check::verify_system(&bytes).map_err(broken)?;
@@ -215,7 +238,6 @@ fn write_images(repository: &Repository, system: &Path, with_lines: &BTreeMap<St
         write_if_changed(&folder.join(name), &symbols::file(&functions))?;
         write_lines(&folder.join(format!("{name}{LINES}")), image, with_lines.get(name))?;
     }
-    write_if_changed(&folder.join(KERNEL), &symbols::file(&kernel::symbols(repository)?))?;
     Ok(folder)
 }
 
@@ -231,22 +253,30 @@ struct Files<'a> {
     socket: &'a Path,
 }
 
+/// Returns a path that the languages of debuggers take as it is.
+///
+/// # Errors
+/// It has a character with a meaning in one of them.
+pub fn plain(path: &Path) -> Outcome<String> {
+    match path.to_str() {
+        Some(text) if !text.contains(['\'', '"', '\\', '\n', ' ']) => Ok(text.to_string()),
+        _ => Err(Failure::new(format!("debuggers do not support the path {}", path.display()))
+            .remedy("build in another folder")),
+    }
+}
+
 /// Returns gdb's startup commands.
 fn commands(files: &Files<'_>, batch: Option<&Path>) -> Outcome<String> {
     let Files { kernel, sources, images, socket } = files;
-    let text =
-        |path: &Path| match path.to_str() {
-            Some(text) if !text.contains(['\'', '"', '\\', '\n', ' ']) => Ok(text.to_string()),
-            _ => Err(Failure::new(format!("gdb does not support the path {}", path.display()))
-                .remedy("build in another folder")),
-        };
+    let text = plain;
     let mut out = String::from(SETTINGS);
+    out.push_str(ARCHITECTURE);
     // Writing to a String cannot fail.
     let _ = writeln!(out, "directory {}", text(sources)?);
     let _ = writeln!(out, "file \"{}\"", text(kernel)?);
     let _ = writeln!(out, "add-symbol-file {}/{KERNEL}", text(images)?);
     let _ = writeln!(out, "target remote {}", text(socket)?);
-    let _ = writeln!(out, "python folder, lines = '{}', '{LINES}'", text(images)?);
+    let _ = writeln!(out, "python point, folder, lines = '{HARDWARE}', '{}', '{LINES}'", text(images)?);
     out.push_str(IMAGES);
     out.push_str(FRAMES);
     match batch {
@@ -270,7 +300,7 @@ mod tests {
         let script = commands(&files, Some(Path::new("/b"))).expect("plain paths");
         assert!(
             script.contains(
-                "directory /s\nfile \"/k\"\nadd-symbol-file /i/the.kernel\ntarget remote /d\npython folder, lines = '/i', '.lines'\n"
+                "directory /s\nfile \"/k\"\nadd-symbol-file /i/the.kernel\ntarget remote /d\npython point, folder, lines = 'BP_HARDWARE_BREAKPOINT', '/i', '.lines'\n"
             ),
             "{script}"
         );

@@ -18,8 +18,8 @@ pub struct SimulateArguments {
     /// Seeds of many runs, from A to below B
     #[arg(long, value_name = "A..B")]
     pub seeds: Option<Seeds>,
-    /// Kinds of faults: preempt, step, switch, delay, read-error, write-error, cut, kill, kill-call, memory, clock;
-    /// KIND/N for one of N opportunities; or all, none, harmless [default: the workload's, or harmless]
+    /// Kinds of faults: preempt, step, switch, delay, read-error, write-error, cut, kill, kill-call, memory, clock,
+    /// kernel-step; KIND/N for one of N opportunities; or all, none, harmless [default: the workload's, or harmless]
     #[arg(long, value_name = "KIND,...")]
     pub faults: Option<String>,
     /// These faults and no others, KIND:NUMBER of the opportunity, as a failure names them
@@ -64,6 +64,8 @@ pub enum WorkloadName {
     Ext2,
     /// Clients of a file system that is ended at any ABI call: lent blocks come home, files are as they must be
     Files,
+    /// Packages installed, upgraded and removed under power cuts and kills: a change is whole or not at all
+    Installs,
     /// Channels, loans, principals and processes, by the conformance suite: no test fails, and nothing leaks
     Kernel,
     /// Addresses and files over a bad link between two machines: every fetch succeeds
@@ -80,6 +82,7 @@ impl WorkloadName {
         match self {
             WorkloadName::Ext2 => "ext2",
             WorkloadName::Files => "files",
+            WorkloadName::Installs => "installs",
             WorkloadName::Kernel => "kernel",
             WorkloadName::Kills => "kills",
             WorkloadName::Network => "network",

@@ -18,7 +18,7 @@ use crate::systems::Ready;
 use super::link::{self, Link};
 
 /// Timeout of one run, in time of the host. Only a program that computes for ever without an ABI call takes so long.
-const HOST_LIMIT: Duration = Duration::from_secs(60);
+const HOST_LIMIT: Duration = Duration::from_secs(180);
 
 /// The faults that a run may have.
 #[derive(Debug, Clone, PartialEq, Eq)]

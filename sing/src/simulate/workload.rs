@@ -1,19 +1,40 @@
 //! What a seed of a workload runs, and how it is judged.
 //!
-//! Key type: [`Task`]. Neighbours: a module for each workload (`ext2`, `files`, `kernel`, `kills`), and `simulate`, which
+//! Key type: [`Task`]. Neighbours: a module for each workload (`ext2`, `files`, `installs`, `kernel`, `kills`, `network`), and `simulate`, which
 //! runs tasks. Deliberately not here: findings that concern the machine itself.
 
 use std::path::Path;
+
+use package_build::Signer;
 
 use crate::builder::UnsafeTests;
 
 use super::arguments::WorkloadName;
 use super::machine::{DiskContent, Report, Run};
 use super::network::{self, Errands};
-use super::{ext2, files, kernel, kills};
+use super::{ext2, files, installs, kernel, kills};
 
-/// Judges a run by its report, and, for a workload that is compared, the run without faults.
-type Judge = Box<dyn Fn(&Report, &Run, Option<&Run>) -> Result<(), String>>;
+/// Judges a run by what is seen of it.
+type Judge = Box<dyn Fn(&Seen<'_>) -> Result<(), String>>;
+
+/// What is seen of a run.
+pub struct Seen<'a> {
+    /// The machine's own report.
+    pub report: &'a Report,
+    /// The run.
+    pub run: &'a Run,
+    /// The same without faults, for a workload that is compared.
+    pub without: Option<&'a Run>,
+    /// A start afterwards, if there was one.
+    pub afterwards: Option<&'a Run>,
+}
+
+impl Seen<'_> {
+    /// Returns the console of the run without faults.
+    fn console_without(&self) -> &str {
+        self.without.map_or("", |without| &without.text)
+    }
+}
 
 /// What a seed of a workload runs.
 pub struct Task {
@@ -29,6 +50,8 @@ pub struct Task {
     pub spared: &'static [&'static str],
     /// Whether a run without faults is needed to judge it.
     pub is_compared: bool,
+    /// Parameters of another start, from what is left on the disks and without faults.
+    pub afterwards: Option<Vec<(&'static str, String)>>,
     judge: Judge,
 }
 
@@ -44,8 +67,8 @@ pub struct Other {
 
 impl Task {
     /// Returns what is wrong with a run.
-    pub fn finding(&self, report: &Report, run: &Run, without: Option<&Run>) -> Option<String> {
-        (self.judge)(report, run, without).err()
+    pub fn finding(&self, seen: &Seen<'_>) -> Option<String> {
+        (self.judge)(seen).err()
     }
 }
 
@@ -53,7 +76,7 @@ impl WorkloadName {
     /// Returns the manifest of its system.
     pub fn system(self) -> &'static Path {
         Path::new(match self {
-            WorkloadName::Ext2 | WorkloadName::Kills => "hosted",
+            WorkloadName::Ext2 | WorkloadName::Installs | WorkloadName::Kills => "hosted",
             WorkloadName::Files => "storm",
             WorkloadName::Kernel => "conformance",
             WorkloadName::Network | WorkloadName::Web => "web-tap",
@@ -70,6 +93,7 @@ impl WorkloadName {
         match self {
             WorkloadName::Ext2 => "harmless,cut/150",
             WorkloadName::Files => "harmless,kill/1200,kill-call/60",
+            WorkloadName::Installs => "harmless,cut/150,kill/4000,kill-call/200",
             WorkloadName::Kernel => "harmless",
             WorkloadName::Kills => "harmless,kill/4000",
             WorkloadName::Network => "harmless,link",
@@ -77,8 +101,8 @@ impl WorkloadName {
         }
     }
 
-    /// Returns what a seed runs.
-    pub fn task(self, seed: u64) -> Task {
+    /// Returns what a seed runs, with packages by this signer.
+    pub fn task(self, seed: u64, signer: &Signer) -> Task {
         match self {
             WorkloadName::Ext2 => {
                 let story = ext2::Story::new(seed);
@@ -88,8 +112,9 @@ impl WorkloadName {
                     calm_after_s: None,
                     spared: &[],
                     is_compared: false,
+                    afterwards: None,
                     other: None,
-                    judge: Box::new(move |report, run, _| {
+                    judge: Box::new(move |Seen { report, run, .. }| {
                         story.judge(report, &run.text, run.disks.first().cloned().unwrap_or_default())
                     }),
                 }
@@ -100,10 +125,11 @@ impl WorkloadName {
                 calm_after_s: Some(kills::CALM_AFTER_S),
                 spared: files::SPARED,
                 is_compared: true,
+                afterwards: None,
                 other: None,
-                judge: Box::new(|report, run, without| {
-                    files::judge(&run.text)?;
-                    kills::judge(report, &run.text, without.map_or("", |without| &without.text))
+                judge: Box::new(|seen| {
+                    files::judge(&seen.run.text)?;
+                    kills::judge(seen.report, &seen.run.text, seen.console_without())
                 }),
             },
             WorkloadName::Kernel => Task {
@@ -112,9 +138,11 @@ impl WorkloadName {
                 calm_after_s: None,
                 spared: &[],
                 is_compared: false,
+                afterwards: None,
                 other: None,
-                judge: Box::new(|report, run, _| kernel::judge(report, &run.text)),
+                judge: Box::new(|seen| kernel::judge(seen.report, &seen.run.text)),
             },
+            WorkloadName::Installs => changes(seed, signer),
             WorkloadName::Network | WorkloadName::Web => errands(seed),
             WorkloadName::Kills => Task {
                 parameters: commands(kills::commands()),
@@ -122,10 +150,9 @@ impl WorkloadName {
                 calm_after_s: Some(kills::CALM_AFTER_S),
                 spared: kills::SPARED,
                 is_compared: true,
+                afterwards: None,
                 other: None,
-                judge: Box::new(|report, run, without| {
-                    kills::judge(report, &run.text, without.map_or("", |without| &without.text))
-                }),
+                judge: Box::new(|seen| kills::judge(seen.report, &seen.run.text, seen.console_without())),
             },
         }
     }
@@ -146,7 +173,25 @@ fn errands(seed: u64) -> Task {
         calm_after_s: Some(network::CALM_AFTER_S),
         spared: network::SPARED_BY_CLIENT,
         is_compared: false,
-        judge: Box::new(move |report, run, _| errands.judge(report, &run.text, &run.disks)),
+        afterwards: None,
+        judge: Box::new(move |Seen { report, run, .. }| errands.judge(report, &run.text, &run.disks)),
+    }
+}
+
+/// Returns what a seed of `installs` runs.
+fn changes(seed: u64, signer: &Signer) -> Task {
+    let story = installs::Story::new(seed, signer);
+    Task {
+        parameters: commands(story.commands()),
+        disks: vec![DiskContent::Bytes(story.disk())],
+        other: None,
+        calm_after_s: None,
+        spared: installs::SPARED,
+        is_compared: false,
+        afterwards: Some(commands(installs::Story::commands_afterwards())),
+        judge: Box::new(move |Seen { report, run, afterwards, .. }| {
+            story.judge(report, &run.text, afterwards.map_or("", |afterwards| &afterwards.text))
+        }),
     }
 }
 

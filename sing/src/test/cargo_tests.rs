@@ -24,6 +24,7 @@ const TESTS_PER_PROCESSOR: usize = 2;
 const TAIL_LINES: usize = 60;
 
 /// Crates to test, and how.
+#[derive(Clone)]
 pub struct CargoTests<'a> {
     /// The repository with the workspace.
     pub repository: &'a Repository,
@@ -39,24 +40,38 @@ pub struct CargoTests<'a> {
     pub left_out: Vec<String>,
 }
 
-impl CargoTests<'_> {
+/// Kinds of tests that cargo knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    /// Unit and integration tests.
+    Tests,
+    /// Code in the documentation.
+    Documentation,
+}
+
+impl What {
+    /// Returns cargo's option for them.
+    fn option(self) -> &'static str {
+        match self {
+            What::Tests => "--tests",
+            What::Documentation => "--doc",
+        }
+    }
+}
+
+impl<'a> CargoTests<'a> {
     /// Runs the selected tests, then the long ones if requested.
     ///
     /// # Errors
     /// Cargo cannot be started, or the tests do not build and the crate at fault is unknown.
     pub fn run(mut self, selection: &Selection<'_>) -> Outcome<Counts> {
-        let mut counts = match self.run_short(selection)? {
-            Ran::Tests(counts) => counts,
-            Ran::BuildFailed(output) => {
-                let broken = self.leave_out_what_does_not_build(&output)?;
-                let rest =
-                    if self.crates.is_empty() { Ran::Tests(Counts::default()) } else { self.run_short(selection)? };
-                match rest {
-                    Ran::Tests(counts) => broken + counts,
-                    Ran::BuildFailed(output) => return Err(did_not_build(&output)),
-                }
-            }
-        };
+        let (documented, tested): (Vec<_>, Vec<_>) =
+            (self.with(TestedCrate::has_documented_code), self.with(TestedCrate::has_tests));
+        self.crates = tested;
+        let mut counts = self.run_those_that_build(What::Tests, selection)?;
+        // By itself, since it takes the documentation of each crate apart, whether there is code in it or not.
+        let documentation = CargoTests { crates: documented, ..self.clone() };
+        counts += documentation.run_those_that_build(What::Documentation, selection)?;
         if self.crates.is_empty() {
             return Ok(counts);
         }
@@ -68,6 +83,31 @@ impl CargoTests<'_> {
             println!("skipped {} tests: they take minutes; run them with --long", counts.skipped);
         }
         Ok(counts)
+    }
+
+    /// Returns the crates of which this holds.
+    fn with(&self, holds: impl Fn(&TestedCrate) -> bool) -> Vec<&'a TestedCrate> {
+        self.crates.iter().copied().filter(|tested| holds(tested)).collect()
+    }
+
+    /// Runs the tests of all crates that build.
+    fn run_those_that_build(&self, what: What, selection: &Selection<'_>) -> Outcome<Counts> {
+        if self.crates.is_empty() {
+            return Ok(Counts::default());
+        }
+        let output = match self.run_short(what, selection)? {
+            Ran::Tests(counts) => return Ok(counts),
+            Ran::BuildFailed(output) => output,
+        };
+        let mut rest = self.clone();
+        let broken = rest.leave_out_what_does_not_build(&output)?;
+        if rest.crates.is_empty() {
+            return Ok(broken);
+        }
+        match rest.run_short(what, selection)? {
+            Ran::Tests(counts) => Ok(broken + counts),
+            Ran::BuildFailed(output) => Err(did_not_build(&output)),
+        }
     }
 
     /// Returns a cargo command over the crates.
@@ -93,9 +133,9 @@ impl CargoTests<'_> {
     }
 
     /// Runs `cargo test`; shows one line per suite and the details of each failure.
-    fn run_short(&self, selection: &Selection<'_>) -> Outcome<Ran> {
+    fn run_short(&self, what: What, selection: &Selection<'_>) -> Outcome<Ran> {
         let mut command = self.command("test");
-        command.arg("--no-fail-fast").args(selection.name).arg("--");
+        command.arg(what.option()).arg("--no-fail-fast").args(selection.name).arg("--");
         command.args(self.left_out.iter().flat_map(|part| ["--skip", part]));
         if let Some(threads) = self.test_threads() {
             command.arg("--test-threads").arg(threads.to_string());

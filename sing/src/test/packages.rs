@@ -13,6 +13,11 @@ use crate::repository::Repository;
 
 use super::needs::{self, Needs};
 
+/// Marks a test.
+const TEST: &str = "#[test]";
+/// Begins code in documentation.
+const CODE: &str = "```";
+
 /// A crate of the workspace, with the sources that its tests' names come from.
 #[derive(Debug)]
 pub struct TestedCrate {
@@ -37,6 +42,17 @@ impl TestedCrate {
         });
         let crates = crates.collect();
         Ok((crates, metadata))
+    }
+
+    /// Returns whether the crate may have tests, other than in its documentation.
+    pub fn has_tests(&self) -> bool {
+        self.files.iter().any(|(_, text)| text.contains(TEST))
+    }
+
+    /// Returns whether the crate's documentation has code, which is a test unless it says otherwise.
+    pub fn has_documented_code(&self) -> bool {
+        let is_code = |line: &str| line.trim_start().strip_prefix("//").is_some_and(|rest| rest.contains(CODE));
+        self.files.iter().any(|(_, text)| text.lines().any(is_code))
     }
 
     /// Returns whether a test of the crate may have `name` in its name.
@@ -139,6 +155,17 @@ mod tests {
         };
         assert_eq!((needs(None), needs(Some("are_read"))), (vec!["E2fsprogs".into()], vec!["E2fsprogs".into()]));
         assert!(needs(Some("a_cycle")).is_empty());
+    }
+
+    #[test]
+    fn a_crate_without_tests_is_not_built_for_them() {
+        let has = |text: &str| {
+            let tested = crate_of(&[("/r/a/src/lib.rs", text)]);
+            (tested.has_tests(), tested.has_documented_code())
+        };
+        assert_eq!(has("//! A library.\nfn test() {}"), (false, false));
+        assert_eq!(has("mod tests {\n    #[test]\n    fn it_works() {}\n}"), (true, false));
+        assert_eq!(has("/// ```\n/// assert!(true);\n/// ```\nfn documented() {}"), (false, true));
     }
 
     #[test]

@@ -121,6 +121,13 @@ fn lent_blocks_come_home_and_files_are_as_they_must_be() {
 }
 
 #[test]
+fn installs_are_whole_or_not_at_all() {
+    let lines = simulated(&["--workload", "installs", "--seeds", "0..16"]);
+    let cut = lines.iter().filter(|line| line["end"] == "cut").count();
+    assert!((1..16).contains(&cut), "{cut} of 16 runs were cut");
+}
+
+#[test]
 fn the_conformance_suite_passes_whoever_goes_on() {
     simulated(&["--workload", "kernel", "--seeds", "0..55"]);
 }
@@ -154,6 +161,7 @@ fn services_come_back_after_calls_that_are_made_once_and_a_lack_of_memory() {
 #[ignore = "long: thousands of seeds"]
 fn thousands_of_seeds_find_nothing() {
     simulated(&["--workload", "files", "--seeds", "10000..10500"]);
+    simulated(&["--workload", "installs", "--seeds", "10000..12000"]);
     simulated(&["--workload", "kernel", "--seeds", "10000..15000"]);
     simulated(&["--workload", "network", "--seeds", "10000..12000"]);
     simulated(&["--workload", "web", "--seeds", "10000..12000"]);

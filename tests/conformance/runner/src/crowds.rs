@@ -49,7 +49,7 @@ fn processes_in_a_row(settings: &Settings) -> Outcome {
 }
 
 fn at_once(settings: &Settings) -> Outcome {
-    let processes = if settings.domains { PROCESSES_IN_DOMAINS } else { PROCESSES };
+    let processes = if settings.own_domains { PROCESSES_IN_DOMAINS } else { PROCESSES };
     let mut crowd = Vec::new();
     for number in 0..processes {
         let (importer, exporter) = channel()?;

@@ -137,7 +137,8 @@ fn refused(settings: &Settings) -> Outcome {
     let before = diagnostics::program_count();
     for (what, bytes, expected) in REFUSED {
         // A domain of its own contains such code, so that its image is looked at, which is none.
-        let expected = if settings.domains && what == NATIVE { "not an ELF file" } else { expected };
+        let expected =
+            if settings.domains && settings.own_domains && what == NATIVE { "not an ELF file" } else { expected };
         let from = next_line()?;
         let would = check(&package(bytes)?).err().ok_or_else(|| format!("{what} would be installed"))?;
         let error: InstallError = install(&package(bytes)?).err().ok_or_else(|| format!("{what} is installed"))?;

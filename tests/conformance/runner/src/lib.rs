@@ -70,8 +70,10 @@ pub(crate) enum Body {
 pub(crate) struct Settings {
     /// Whether long tests run in full.
     long: bool,
-    /// Whether the programs run in hardware domains.
+    /// Whether the programs run in hardware domains that contain any code.
     domains: bool,
+    /// Whether each process has a domain of its own, of whatever kind.
+    own_domains: bool,
     /// Kills in each ABI function and each kind of copy.
     kills: u64,
 }
@@ -79,7 +81,7 @@ pub(crate) struct Settings {
 /// Runs the tests; the exit status is 1 if one failed.
 pub fn main(startup: Startup) -> i32 {
     let kills = startup.kills.unsigned_abs();
-    let settings = Settings { long: startup.long, domains: startup.domains, kills };
+    let settings = Settings { long: startup.long, domains: startup.domains, own_domains: startup.own_domains, kills };
     let (mut passed, mut failed) = (0, 0);
     // The first start of each program maps its image and registers its contracts, which persist.
     endings::load_programs();

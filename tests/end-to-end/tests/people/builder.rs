@@ -40,6 +40,14 @@ fn the_environment_of_the_builder_is_not_in_packages() {
     assert!(usual == package("echo", folder.path(), &variables), "the builder's settings are in the package");
 }
 
+/// Without a crate to build, cargo was asked to build all of them, and the build was refused.
+#[test]
+fn regression_a_script_is_built_alone() {
+    let bytes = package("greet", repository(), &[]);
+    let script = package::Package::parse(&bytes).expect("a package");
+    assert!(matches!(script.manifest.code, manifest_model::Code::Script { .. }) && script.image_bytes.is_empty());
+}
+
 /// Lines and uses of `unsafe` of a crate in the output of `sing base`.
 fn counts(report: &str, name: &str) -> Option<(usize, usize)> {
     let line = report.lines().find(|line| line.starts_with(&format!("  {name} ")))?;

@@ -4,6 +4,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod autopsies;
 mod bad_disks;
 mod bad_input;
 mod bare_buses;
@@ -21,6 +22,7 @@ mod bare_web;
 mod builder;
 mod commands;
 mod deadlocks;
+mod debuggers;
 mod disks;
 mod documents;
 mod endings;

@@ -9,6 +9,8 @@ use sip::diagnostics::{TraceKind, TraceRecord};
 use sip::process::EpitaphKind;
 use text::count;
 
+use crate::conversations::Message;
+
 /// Program names by process id.
 pub struct Names(BTreeMap<u64, String>);
 
@@ -18,7 +20,8 @@ impl Names {
         Names(known.collect())
     }
 
-    fn title(&self, id: u64) -> String {
+    /// Returns program and process id, for people.
+    pub fn title(&self, id: u64) -> String {
         match self.0.get(&id) {
             Some(name) => format!("{name} (process {id})"),
             None if id == 0 => String::from("the kernel"),
@@ -29,10 +32,11 @@ impl Names {
 
 /// Endpoints by handle. A handle means nothing to users, so each gets a number in order of appearance.
 #[derive(Default)]
-struct Endpoints(Vec<u64>);
+pub struct Endpoints(Vec<u64>);
 
 impl Endpoints {
-    fn number(&mut self, handle: u64) -> usize {
+    /// Returns the number of a handle.
+    pub fn number(&mut self, handle: u64) -> usize {
         match self.0.iter().position(|known| *known == handle) {
             Some(index) => index + 1,
             None => {
@@ -51,13 +55,24 @@ pub fn seconds(nanoseconds: u64) -> String {
 
 /// Formats a line for each event. Consecutive events with the same text are one line.
 pub fn tell(events: &[TraceRecord], names: &Names) -> String {
+    tell_with(events, &[], names, &mut Endpoints::default())
+}
+
+/// The same with what is known of the events that are messages, by their index.
+pub fn tell_with(
+    events: &[TraceRecord],
+    messages: &[Option<Message>],
+    names: &Names,
+    endpoints: &mut Endpoints,
+) -> String {
     let mut out = String::new();
     if let Some(first) = events.first().filter(|first| first.sequence > 0) {
         out += &format!("  ({} earlier events are not kept)\n", count(first.sequence));
     }
     let mut latest_ns = 0;
-    let mut endpoints = Endpoints::default();
-    let texts: Vec<String> = events.iter().map(|event| words(event, names, &mut endpoints)).collect();
+    let message = |index: usize| messages.get(index).and_then(Option::as_ref);
+    let texts: Vec<String> =
+        events.iter().enumerate().map(|(index, event)| words(event, message(index), names, endpoints)).collect();
     let mut index = 0;
     while let (Some(event), Some(text)) = (events.get(index), texts.get(index)) {
         let repeats = texts[index..].iter().take_while(|other| *other == text).count();
@@ -70,7 +85,7 @@ pub fn tell(events: &[TraceRecord], names: &Names) -> String {
     out
 }
 
-fn words(event: &TraceRecord, names: &Names, endpoints: &mut Endpoints) -> String {
+fn words(event: &TraceRecord, message: Option<&Message>, names: &Names, endpoints: &mut Endpoints) -> String {
     let TraceRecord { a, b, .. } = *event;
     let Some(kind) = TraceKind::from_number(event.kind) else {
         return format!("unknown event ({})", event.kind);
@@ -78,8 +93,8 @@ fn words(event: &TraceRecord, names: &Names, endpoints: &mut Endpoints) -> Strin
     match kind {
         TraceKind::Created => format!("was created by {}", names.title(a)),
         TraceKind::Started => String::from("started"),
-        TraceKind::Sent => format!("sent message {b} on endpoint {}", endpoints.number(a)),
-        TraceKind::Received => format!("received message {b} on endpoint {}", endpoints.number(a)),
+        TraceKind::Sent => format!("sent {}", message_text(b, message, endpoints.number(a))),
+        TraceKind::Received => format!("received {}", message_text(b, message, endpoints.number(a))),
         TraceKind::ChannelCreated => {
             format!("created a channel, endpoints {} and {}", endpoints.number(a), endpoints.number(b))
         }
@@ -98,6 +113,24 @@ fn words(event: &TraceRecord, names: &Names, endpoints: &mut Endpoints) -> Strin
             None => format!("ended for an unknown reason ({a})"),
         },
         TraceKind::CameHome => String::from("got a lent block back"),
+        TraceKind::CoreBegins
+        | TraceKind::FaultedAt
+        | TraceKind::CalledFrom
+        | TraceKind::HeldEndpoint
+        | TraceKind::HeldPeer
+        | TraceKind::HeldBlock
+        | TraceKind::HeldLoan
+        | TraceKind::CoreEnds => format!("{}: {a:#x}, {b:#x}", kind.text()),
+    }
+}
+
+fn message_text(tag: u64, message: Option<&Message>, endpoint: usize) -> String {
+    match message {
+        None => format!("message {tag} on endpoint {endpoint}"),
+        Some(Message { contract, name, state: None }) => format!("{name} on endpoint {endpoint} ({contract})"),
+        Some(Message { contract, name, state: Some(state) }) => {
+            format!("{name} on endpoint {endpoint} ({contract}, {state})")
+        }
     }
 }
 
