@@ -7,8 +7,6 @@
 //!
 //! Neighbours: `space` has the domain, `entry` the handlers.
 
-mod buffer;
-
 use core::sync::atomic::Ordering;
 
 use abi::EpitaphKind;
@@ -21,7 +19,7 @@ use crate::machine::machine;
 use crate::process::Epitaph;
 use crate::space::SpaceRef;
 use crate::thread::{THREADS, ThreadRef};
-use crate::{arch, cpu, deferred, entry, lifecycle, memory, preempt, space, thread};
+use crate::{arch, call_words, cpu, deferred, entry, lifecycle, memory, preempt, space, thread};
 
 /// Makes the ABI table that domains see. Called at boot on a machine with domains.
 ///
@@ -72,10 +70,10 @@ fn serve(thread: ThreadRef, gate: u64, arguments: [u64; 6], context: &mut Domain
         entry::end_overflowed();
     }
     let (inside, outside) = (thread::block_in(stack), thread.block_address());
-    copy_words(inside, outside, buffer::words_in(gate, &arguments));
+    copy_words(inside, outside, call_words::words_in(gate, &arguments));
     let Some(answer) = entry::call(gate, arguments) else { end_for_bad_number(thread, gate) };
     context.answer(answer.status, answer.value);
-    copy_words(outside, inside, buffer::words_out(gate, &answer));
+    copy_words(outside, inside, call_words::words_out(gate, &answer));
 }
 
 /// Copies words from the start of one message buffer of a thread to its other.

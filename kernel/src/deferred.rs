@@ -12,8 +12,8 @@ use crate::machine::machine;
 use crate::preempt::{
     self, PENDING_INTERRUPT, PENDING_KILL, PENDING_OBSERVER, PENDING_RECLAIM, PENDING_TIMER, PENDING_WAKE,
 };
-use crate::process::{Epitaph, stream};
-use crate::{arch, cpu, device, hardware, latency, lifecycle, sched, timers, wait};
+use crate::process::{Epitaph, ProcessRef, stream};
+use crate::{arch, cpu, device, hardware, latency, lifecycle, recorder, sched, timers, wait};
 
 /// Makes preemption points do deferred work. Called before any thread runs.
 pub fn start() {
@@ -106,6 +106,22 @@ fn service_some(current: crate::thread::ThreadRef) {
 pub extern "C" fn arrive_new_thread() {
     sched::finish_switch();
     stream::arrived(cpu::current());
+    if arch::cpu_pending() != 0 {
+        service_pending();
+    }
+    if recorder::is_on()
+        && let Some(process) = cpu::current().owner()
+    {
+        take_turn(process);
+        recorder::thread_started(process, cpu::current());
+    }
+}
+
+/// Waits for the calling thread's turn, in a run that is recorded, and does what has come up meanwhile.
+pub fn take_turn(process: ProcessRef) {
+    if !process.turn.take() || process.is_dying() {
+        lifecycle::end_current_thread();
+    }
     if arch::cpu_pending() != 0 {
         service_pending();
     }

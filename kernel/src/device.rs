@@ -76,6 +76,50 @@ impl Inner {
 struct Request {
     block: BlockRef,
     opening: u32,
+    filling: Filling,
+}
+
+/// The part of a block that an operation may write to, and the bytes at its end that it writes whatever it transfers.
+#[derive(Clone, Copy, Default)]
+struct Filling {
+    first: usize,
+    bytes: usize,
+    tail: usize,
+}
+
+impl Filling {
+    fn by(
+        kind: DeviceKind,
+        operation: hal_api::DeviceOperation,
+        offset: u64,
+        (first, bytes): (usize, usize),
+    ) -> Filling {
+        use hal_api::DeviceOperation::{Flush, Read, Write};
+        let tail = match (kind, operation) {
+            (DeviceKind::Sockets, Read) => abi::sockets::SENDER_BYTES.min(bytes),
+            // An answer overwrites a command, and its result is not its length.
+            (DeviceKind::Sockets, Write) if offset == abi::sockets::CONTROL => bytes,
+            (DeviceKind::Folder { .. }, Write) | (_, Read) => 0,
+            (_, Write | Flush) => return Filling::default(),
+        };
+        Filling { first, bytes, tail }
+    }
+
+    /// Notes in a block what was written to it: as much as was transferred, all if that failed, nothing if the result is no
+    /// number of bytes.
+    fn note(self, block: BlockRef, result: DeviceResult) {
+        let Filling { first, bytes, tail } = self;
+        let done = result.map_or(bytes, |done| if done <= bytes { done } else { 0 });
+        let parts = [first, done, first + bytes - tail, tail];
+        block.filled.iter().zip(parts).for_each(|(word, part)| word.store(part, Ordering::Relaxed));
+    }
+}
+
+/// First byte and number of bytes of what a device has written to a block in its last operation.
+pub fn filled(block: BlockRef) -> [(usize, usize); 2] {
+    let [first, bytes, end, tail] = block.filled.each_ref().map(|word| word.load(Ordering::Relaxed));
+    let cut = |first: usize, bytes: usize| (first, bytes.min(block.size().saturating_sub(first)));
+    [cut(first, bytes), cut(end, tail)]
 }
 
 struct Done {
@@ -162,6 +206,20 @@ pub fn describe(open: OpenDevice, buffer: MessageBuffer) {
     buffer.write_words(&[kind as u64, bytes, flags, third, fourth]);
 }
 
+/// The kind of a device that a SIP has opened, an `abi::DeviceKind`; `u64::MAX` if it is hardware.
+pub fn kind_of(handle: u64, owner: ProcessRef) -> u64 {
+    let opened = handle::decode(handle, Kind::Device).ok().and_then(|(number, opening)| opened(number, opening, owner));
+    match opened.map(|open| open.device.kind) {
+        Some(DeviceKind::Console { .. }) => abi::DeviceKind::Console as u64,
+        Some(DeviceKind::Disk { .. }) => abi::DeviceKind::Disk as u64,
+        Some(DeviceKind::Sockets) => abi::DeviceKind::Sockets as u64,
+        Some(DeviceKind::Random) => abi::DeviceKind::Random as u64,
+        Some(DeviceKind::Folder { .. }) => abi::DeviceKind::Folder as u64,
+        Some(DeviceKind::Packets { .. }) => abi::DeviceKind::Packets as u64,
+        None => u64::MAX,
+    }
+}
+
 /// Submits an operation on the bytes of a block from `first` on. Returns whether it is already complete.
 pub fn submit(
     caller: ProcessRef,
@@ -196,7 +254,8 @@ pub fn submit(
         let opening = device.openings.load(Ordering::Acquire);
         let free = inner.requests.iter().position(Option::is_none).filter(|_| inner.done.len() < DONE);
         if let Some(slot) = free {
-            inner.requests[slot] = Some(Request { block, opening });
+            let filling = Filling::by(device.kind, operation, offset, (first as usize, bytes as usize));
+            inner.requests[slot] = Some(Request { block, opening, filling });
         }
         free
     };
@@ -230,6 +289,7 @@ pub fn submit(
 fn finish(device: &'static Device, slot: usize, result: DeviceResult) -> Option<Ticket> {
     let mut inner = device.inner.lock();
     let request = inner.requests.get_mut(slot)?.take()?;
+    request.filling.note(request.block, result);
     if inner.owner.is_some() && request.opening == device.openings.load(Ordering::Acquire) {
         inner.done.push_back(Done { block: request.block, result });
         return inner.waiters.take_one();

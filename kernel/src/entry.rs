@@ -13,7 +13,10 @@ use hal_api::{Fault, FaultKind, KernelEntries};
 use crate::lifecycle::Place;
 use crate::preempt::{PENDING_RESCHEDULE, PENDING_TIMER};
 use crate::process::Epitaph;
-use crate::{arch, cpu, deferred, device, handlers, hardware, installed, latency, lifecycle, program, sched, thread};
+use crate::{
+    arch, cpu, deferred, device, handlers, hardware, installed, latency, lifecycle, program, record, recorder, replay,
+    sched, thread,
+};
 
 macro_rules! define_entries {
     ($(group $group:literal { $(#[doc = $doc:literal] fn $name:ident($($argument:ident),*) -> $value:literal;)* })*) => {
@@ -60,16 +63,50 @@ macro_rules! define_entries {
             )*)*
         }
 
+        /// The same functions, recorded, with stack left as for the measured ones.
+        mod recorded {
+            use super::*;
+
+            $($(
+                pub(super) extern "C" fn $name($($argument: u64),*) -> AbiReturn {
+                    arch::require_stack!(STACK_RESERVE_BYTES + RECORDED_FRAME_BYTES, stack_used_up);
+                    record::begin(Number::$name as usize, &[$($argument),*]);
+                    let answer = super::$name($($argument),*);
+                    record::end(Number::$name as usize, &[$($argument),*], answer);
+                    answer
+                }
+            )*)*
+        }
+
+        static RECORDED: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name: recorded::$name,)*)* };
+
+        /// The same functions, answered by a recording.
+        mod replayed {
+            use super::*;
+
+            $($(
+                pub(super) extern "C" fn $name($($argument: u64),*) -> AbiReturn {
+                    arch::require_stack!(STACK_RESERVE_BYTES + RECORDED_FRAME_BYTES, replay::stack_used_up);
+                    replay::call(Number::$name as usize, &[$($argument),*])
+                }
+            )*)*
+        }
+
+        static REPLAYED: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name: replayed::$name,)*)* };
+
         static MEASURED: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name: measured::$name,)*)* };
 
         /// Whether an entry begins less than [`MAX_PROLOGUE_BYTES`] before this instruction.
         fn is_prologue(instruction: usize) -> bool {
             let holds = |entry: *const ()| instruction.wrapping_sub(entry.addr()) < MAX_PROLOGUE_BYTES;
-            $($(holds($name as *const ()) || holds(measured::$name as *const ()) ||)*)* false
+            $($(holds($name as *const ()) || holds(measured::$name as *const ()) || holds(recorded::$name as *const ())
+                || holds(replayed::$name as *const ()) ||)*)* false
         }
     };
 }
 
+/// Upper bound of a recorded entry's frame, and of the functions that it calls before the handler.
+const RECORDED_FRAME_BYTES: usize = 512;
 /// Upper bound of a measured entry's frame.
 const MEASURED_FRAME_BYTES: usize = 256;
 
@@ -91,7 +128,12 @@ fn stack_left_in_domain(_: [u64; 6]) -> AbiReturn {
 
 /// Address of the table, for thread blocks.
 pub fn table_address() -> usize {
-    core::ptr::from_ref(if latency::is_on() { &MEASURED } else { &TABLE }).addr()
+    let table = match (recorder::is_on(), latency::is_on()) {
+        (true, _) => &RECORDED,
+        (false, true) => &MEASURED,
+        (false, false) => &TABLE,
+    };
+    core::ptr::from_ref(table).addr()
 }
 
 /// Calls the function with this number, which a thread in a domain claims; `None` if there is none.
@@ -99,7 +141,21 @@ pub fn table_address() -> usize {
 pub fn call(number: u64, arguments: [u64; 6]) -> Option<AbiReturn> {
     let number = usize::try_from(number).ok()?;
     let function = FUNCTIONS.get(number)?;
-    Some(if latency::is_on() { call_measured(number, *function, arguments) } else { function(arguments) })
+    Some(match (recorder::is_on(), latency::is_on()) {
+        (false, false) => function(arguments),
+        (false, true) => call_measured(number, *function, arguments),
+        (true, _) => call_recorded(number, *function, arguments),
+    })
+}
+
+#[cold]
+fn call_recorded(number: usize, function: fn([u64; 6]) -> AbiReturn, arguments: [u64; 6]) -> AbiReturn {
+    let count = abi::FUNCTIONS.get(number).map_or(0, |function| function.arguments.len());
+    let own = &arguments[..count.min(arguments.len())];
+    record::begin(number, own);
+    let answer = function(arguments);
+    record::end(number, own, answer);
+    answer
 }
 
 #[cold]
@@ -113,6 +169,17 @@ fn call_measured(number: usize, function: fn([u64; 6]) -> AbiReturn, arguments: 
 /// Number of functions.
 pub fn function_count() -> usize {
     FUNCTIONS.len()
+}
+
+/// What a replay needs of the entries.
+pub fn replay_hooks() -> replay::Hooks {
+    replay::Hooks {
+        table_address: core::ptr::from_ref(&REPLAYED).addr(),
+        is_sip_code,
+        is_overflow_at_entry,
+        describe_fault,
+        used_up_at_call,
+    }
 }
 
 /// Entry points for the machine.
@@ -130,6 +197,12 @@ pub fn machine_entries() -> KernelEntries {
     }
 }
 
+/// Whether a fault at this instruction and address is a stack's end met by an entry, of the stack with this thread block.
+fn is_overflow_at_entry(thread_block: usize, instruction: usize, address: usize) -> bool {
+    let guard = thread_block & !(STACK_SLOT_BYTES - 1);
+    thread_block != 0 && address.wrapping_sub(guard) < STACK_GUARD_BYTES && is_prologue(instruction)
+}
+
 extern "C" fn is_sip_code(instruction: usize) -> bool {
     program::is_image_address(instruction)
 }
@@ -138,9 +211,7 @@ extern "C" fn is_sip_code(instruction: usize) -> bool {
 const MAX_PROLOGUE_BYTES: usize = 48;
 
 extern "C" fn overflowed_at_entry(instruction: usize, address: usize) -> bool {
-    let top = stack_top();
-    let guard = top & !(STACK_SLOT_BYTES - 1);
-    top != 0 && address.wrapping_sub(guard) < STACK_GUARD_BYTES && is_prologue(instruction)
+    is_overflow_at_entry(stack_top(), instruction, address)
 }
 
 extern "C" fn tick(timer: bool) -> bool {
@@ -170,13 +241,14 @@ extern "C" fn stack_top() -> usize {
 pub extern "C" fn fault(fault: &Fault) -> ! {
     let thread = cpu::current();
     if let Some(process) = thread.owner() {
-        lifecycle::end_at(process, describe_fault(thread, fault), Place::of_fault(fault));
+        lifecycle::end_at(process, describe_fault(thread.sip_block_address(), fault), Place::of_fault(fault));
     }
     lifecycle::end_current_thread()
 }
 
-fn describe_fault(thread: thread::ThreadRef, fault: &Fault) -> Epitaph {
-    let slot = thread.sip_block_address() & !(STACK_SLOT_BYTES - 1);
+/// The epitaph of a SIP whose thread with this thread block has faulted.
+fn describe_fault(thread_block: usize, fault: &Fault) -> Epitaph {
+    let slot = thread_block & !(STACK_SLOT_BYTES - 1);
     let at = match installed::locate(fault.instruction) {
         Some((name, offset)) => format!("{name}+{offset:#x}"),
         None => format!("address {:#x}, which is no code", fault.instruction),
@@ -227,6 +299,7 @@ pub extern "C" fn end_overflowed() -> ! {
     lifecycle::end_current_thread()
 }
 
+/// The epitaph of a SIP that has called with its stack used up.
 fn used_up_at_call() -> Epitaph {
     Epitaph::new(EpitaphKind::StackOverflow, "called the kernel with its stack used up")
 }

@@ -12,6 +12,7 @@ extern crate alloc;
 pub mod alarm;
 mod arch;
 mod audit;
+mod call_words;
 pub mod channel;
 mod claims;
 pub mod contract;
@@ -40,6 +41,9 @@ mod preempt;
 mod principal;
 pub mod process;
 mod program;
+mod record;
+mod recorder;
+mod replay;
 mod sched;
 mod shortage;
 mod slab;
@@ -55,6 +59,7 @@ pub mod wait_word;
 mod watch;
 
 pub use heap::CountedHeap;
+pub use replay::Replay;
 
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -108,6 +113,7 @@ pub fn start(on: &'static dyn hal_api::Machine, mut boot: Boot) -> String {
     if let Err(why) = installed::start(boot.system_image) {
         return why;
     }
+    recorder::start(boot.system_image);
     if let Some(system) = installed::system()
         && let Err(why) = domain::check(&system.domains)
     {
@@ -126,6 +132,16 @@ pub fn start(on: &'static dyn hal_api::Machine, mut boot: Boot) -> String {
     *BOOT.lock() = Some(boot.parameters);
     machine().run_processors(&bases, first_or_other_processor, entry::machine_entries());
     "the machine stopped its processors".to_string()
+}
+
+/// Replays a recording on a machine, which ends then. Returns only on failure, with the reason.
+pub fn replay(on: &'static dyn hal_api::Machine, replay: Replay) -> String {
+    machine::install(on);
+    program::start();
+    match installed::start(replay.system_image) {
+        Ok(()) => replay::start(replay, entry::replay_hooks()),
+        Err(why) => why,
+    }
 }
 
 static BOOT: lock::SpinLock<Option<Vec<(String, String)>>> = lock::SpinLock::new(None);

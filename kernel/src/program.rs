@@ -105,6 +105,19 @@ impl Room {
     }
 }
 
+/// Places the next image at this address of the arena, for a replay.
+///
+/// # Errors
+/// It is no page of the arena.
+pub fn place_next_at(base: usize) -> Result<(), ()> {
+    let arena = machine().layout().images;
+    if !arena.contains(base) || !base.is_multiple_of(PAGE_BYTES) {
+        return Err(());
+    }
+    IMAGES.0.store(base - arena.base, Ordering::Release);
+    Ok(())
+}
+
 impl Program {
     /// Beginning of the identity of its package, as two little-endian words.
     pub fn identity_words(&self) -> [u64; 2] {

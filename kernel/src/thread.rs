@@ -191,6 +191,11 @@ pub struct MessageBuffer {
 }
 
 impl MessageBuffer {
+    /// The buffer in a thread block at this address, of a thread that does not run.
+    pub(crate) fn of_block(address: usize) -> MessageBuffer {
+        MessageBuffer { address }
+    }
+
     /// Leaks a buffer without a thread, for tests.
     #[cfg(test)]
     pub fn leaked() -> MessageBuffer {
@@ -216,6 +221,14 @@ impl MessageBuffer {
             // SAFETY: as for `get`.
             unsafe { (self.address as *mut u64).add(index).write(value) };
         }
+    }
+
+    /// Applies `read` to the first words, of which there are no more than the buffer has. It does not switch to another
+    /// thread, nor write to the buffer.
+    #[inline(always)]
+    pub fn with_words<R>(self, count: usize, read: impl FnOnce(&[u64]) -> R) -> R {
+        // SAFETY: as for `get`; the thread is in `read`, so nothing writes to the buffer meanwhile.
+        read(unsafe { core::slice::from_raw_parts(self.address as *const u64, count.min(MESSAGE_WORDS)) })
     }
 
     /// Copies words out, up to the shorter length.
@@ -308,13 +321,11 @@ pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument)
         Argument::ThreadBlock => thread.sip_block_address(),
         Argument::Word(word) => word as usize,
     };
+    thread.inside.start[0].store(entry, Ordering::Relaxed);
+    thread.inside.start[1].store(argument, Ordering::Relaxed);
     let entry = match thread.inside.space.get() {
         None => entry,
-        Some(_) => {
-            thread.inside.start[0].store(entry, Ordering::Relaxed);
-            thread.inside.start[1].store(argument, Ordering::Relaxed);
-            startup.cross as *const () as usize
-        }
+        Some(_) => startup.cross as *const () as usize,
     };
     // SAFETY: the slot was just allocated; `block` is 1024-aligned and the colour a multiple of 16.
     let saved = unsafe { arch::prepare_stack(block - colour(stack), startup.arrive, entry, argument) };

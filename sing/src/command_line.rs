@@ -11,6 +11,7 @@ use crate::docs::DocsArguments;
 use crate::domains::Configuration;
 use crate::install::ChangeArguments;
 use crate::process_debug::arguments::DebugArguments;
+use crate::replay::ReplayArguments;
 use crate::simulate::arguments::SimulateArguments;
 use crate::system_list::SystemsArguments;
 use crate::trace::TraceArguments;
@@ -32,6 +33,8 @@ pub struct CommandLine {
 pub enum Command {
     /// Start the system on a machine, building what it needs
     Run(RunArguments),
+    /// Replay a recording of a run, whole or one process alone, or ask who sent a message
+    Replay(ReplayArguments),
     /// Run a system on a simulated machine, whose every run is decided by a seed, with faults
     Simulate(SimulateArguments),
     /// Run a system and write what it does, for Perfetto
@@ -168,6 +171,9 @@ pub struct RunArguments {
     /// Environment variable of the program of --wasm
     #[arg(long, value_name = "NAME=VALUE", requires = "wasm")]
     pub env: Vec<String>,
+    /// Record the run for `cargo sing replay`; of a bare machine a folder, which is created
+    #[arg(long, value_name = "FILE")]
+    pub record: Option<PathBuf>,
     /// Parameter for the first program
     #[arg(long, value_name = "NAME=VALUE")]
     pub parameter: Vec<String>,

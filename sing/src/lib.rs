@@ -45,6 +45,7 @@ pub mod programs;
 pub mod progress;
 pub mod promises;
 pub mod readings;
+pub mod replay;
 pub mod repository;
 pub mod run;
 pub mod schema;
@@ -132,6 +133,7 @@ fn execute(command_line: CommandLine, words: &[OsString]) -> Outcome<u8> {
         Command::Run(arguments) => run::run(&repository, &arguments),
         Command::Trace(arguments) => trace::trace(&repository, &arguments),
         Command::Build(arguments) => build::build(&repository, &arguments),
+        Command::Replay(arguments) => replay::replay(&repository, &arguments),
         Command::Simulate(arguments) => simulate::simulate(&repository, &arguments),
         Command::Debug(arguments) => process_debug::debug(&repository, &arguments),
         Command::Image(arguments) => bare::iso::write(&repository, &arguments),

@@ -7,9 +7,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::bare::guest;
 use crate::bare::prepared::{self, Person, Prepared};
 use crate::bare::qemu::Kind;
+use crate::bare::{self, guest};
 use crate::command_line::{MachineName, RunArguments};
 use crate::demo_disk;
 use crate::failure::{Failure, Outcome};
@@ -135,7 +135,10 @@ fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site:
     let mut arguments = arguments.clone();
     arguments.parameter.extend(service.iter().filter_map(|service| service.parameter).map(String::from));
     let person = if service.is_some() { Person::Elsewhere } else { Person::AtConsole };
-    let prepared = Prepared::new(repository, kind, &arguments, &disks, person)?;
+    let mut prepared = Prepared::new(repository, kind, &arguments, &disks, person)?;
+    if let Some(folder) = &arguments.record {
+        bare::recording::begin(&mut prepared.hardware, folder)?;
+    }
     announce(site, service.as_ref())?;
     let end = guest::run(&prepared.hardware, service.as_ref())?;
     // Removes its files and restores the terminal before this returns or execs.
@@ -187,6 +190,9 @@ pub fn machine_command(ready: &Ready, disks: &[PathBuf], folders: &[Folder], arg
     }
     if let Some(processors) = arguments.processors {
         command.arg("--processors").arg(processors.to_string());
+    }
+    if let Some(file) = &arguments.record {
+        command.arg("--record").arg(file);
     }
     if let Some(tap) = &arguments.tap {
         command.arg("--tap").arg(tap);

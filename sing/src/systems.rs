@@ -265,6 +265,16 @@ pub struct Ready {
     pub machine: PathBuf,
 }
 
+/// Returns the path of a machine, built.
+///
+/// # Errors
+/// It does not build.
+pub fn machine(repository: &Repository, platform: Platform) -> Outcome<PathBuf> {
+    let _lock = builder::lock(repository)?;
+    platform.build(repository)?;
+    Ok(platform.program(repository))
+}
+
 /// Returns whether a system was given as an image rather than by its manifest.
 pub fn is_image(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "system")

@@ -16,8 +16,20 @@ use hal_hosted::{
 #[command(name = "singularity-hosted", version)]
 pub struct Arguments {
     /// The system image, made by `cargo sing build`
+    #[arg(long, value_name = "FILE", required_unless_present = "replay")]
+    pub system: Option<PathBuf>,
+
+    /// Records what enters each program, for a replay
     #[arg(long, value_name = "FILE")]
-    pub system: PathBuf,
+    pub record: Option<PathBuf>,
+
+    /// Replays a recording, with the system image in it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["system", "record"])]
+    pub replay: Option<PathBuf>,
+
+    /// Replays this process alone
+    #[arg(long, value_name = "ID", requires = "replay")]
+    pub process: Option<u64>,
 
     /// A disk image or block device; the suffix `:ro` makes it read-only
     #[arg(long = "disk", value_name = "FILE[:ro]", value_parser = OsStringValueParser::new().map(disk))]
@@ -139,7 +151,7 @@ mod tests {
     fn everything_is_read() {
         let words = ["x", "--system", "s", "--disk", "a", "--disk", "b:ro", "--parameter", "commands=echo a=b"];
         let arguments = Arguments::try_parse_from(words).expect("a good command line");
-        assert_eq!(arguments.system, PathBuf::from("s"));
+        assert_eq!(arguments.system, Some(PathBuf::from("s")));
         assert_eq!(arguments.disks[0].access, DiskAccess::WriteIfAllowed);
         assert_eq!((arguments.disks[1].path.to_str(), arguments.disks[1].access), (Some("b"), DiskAccess::ReadOnly));
         assert_eq!(arguments.parameters, [("commands".to_owned(), "echo a=b".to_owned())]);

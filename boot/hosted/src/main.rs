@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod arguments;
+mod replay;
 mod system_file;
 
 use std::alloc::System;
@@ -30,13 +31,19 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Runs the system to its end, which ends the process too; returns only if it cannot start.
+/// Runs or replays the system to its end, which ends the process too; returns only if it cannot start.
 fn run(arguments: Arguments) -> Result<Infallible, Box<dyn Error>> {
+    if let Some(file) = &arguments.replay {
+        return replay::run(&arguments, file);
+    }
+    let path = arguments.system.clone().unwrap_or_default();
     // Leaked: the kernel reads it as long as the process lives.
-    let system_image = system_file::read(&arguments.system)?.leak();
+    let system_image = system_file::read(&path)?.leak();
     let configuration = Configuration {
         confinement: arguments.confinement(),
         processors: arguments.processors,
+        recording: arguments.record.as_deref().map(replay::create).transpose()?,
+        replayed: None,
         disks: arguments.disks,
         folders: arguments.folders,
         tap: arguments.tap,
@@ -45,11 +52,16 @@ fn run(arguments: Arguments) -> Result<Infallible, Box<dyn Error>> {
         simulated_device: arguments.simulated_device,
         socket_fault_every: arguments.failing_sockets,
     };
-    let Started { machine, notices } = Hosted::start(&configuration)?;
+    let boot = kernel::Boot { system_image, parameters: arguments.parameters };
+    let why = kernel::start(started(&configuration)?, boot);
+    Err(format!("system image {}: {why}", path.display()).into())
+}
+
+/// Starts the machine, and tells what is not as it was configured.
+fn started(configuration: &Configuration) -> Result<&'static Hosted, Box<dyn Error>> {
+    let Started { machine, notices } = Hosted::start(configuration)?;
     for notice in notices {
         hal_hosted::say(&notice);
     }
-    let boot = kernel::Boot { system_image, parameters: arguments.parameters };
-    let why = kernel::start(machine, boot);
-    Err(format!("system image {}: {why}", arguments.system.display()).into())
+    Ok(machine)
 }

@@ -350,6 +350,12 @@ pub trait Machine: Sync {
     fn device_closed(&self, _device: usize) {}
     /// Writes to the debug output.
     fn debug_write(&self, text: &[u8]);
+    /// Returns whether the run is to be recorded.
+    fn takes_recording(&self) -> bool {
+        false
+    }
+    /// Writes bytes to the end of the recording. A machine that cannot reports it, and takes no more.
+    fn record(&self, _bytes: &[u8]) {}
     /// Powers the machine off.
     fn power_off(&self, exit_status: u8) -> !;
     /// Restarts the machine, from its boot image.

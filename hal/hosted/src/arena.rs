@@ -34,6 +34,11 @@ const MEMORY_MIN_BYTES: usize = GIB / 2;
 const IMAGES_BYTES: usize = 4 * GIB;
 const IMAGES_MIN_BYTES: usize = GIB / 4;
 
+/// Addresses of the arenas of a machine whose run is recorded: 16 TiB and more from what Linux maps by itself.
+const RECORDED_IMAGES: usize = 0x1800_0000_0000;
+const RECORDED_STACKS: usize = 0x1900_0000_0000;
+const RECORDED_MEMORY: usize = 0x1a00_0000_0000;
+
 /// Implementation of guards on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GuardKind {
@@ -84,6 +89,20 @@ impl Reservation {
         share(memory, &files.memory).and_then(|()| share(stacks, &files.stacks)).map_err(StartError::Domains)?;
         reservation.is_shared = true;
         Ok((reservation, files))
+    }
+
+    /// The same at addresses that are free in most processes, so that a recording can be replayed in another; or, if they
+    /// are taken, elsewhere.
+    pub(crate) fn for_recording(memory_bytes: Option<usize>) -> Result<Self, StartError> {
+        let stacks = if probe_guards() == GuardKind::Light { STACKS_BYTES } else { STACKS_BYTES_WITH_HEAVY_GUARDS };
+        let arena = |base, bytes| Arena { base, bytes };
+        let layout = Layout {
+            images: arena(RECORDED_IMAGES, IMAGES_BYTES),
+            stacks: arena(RECORDED_STACKS, stacks),
+            memory: arena(RECORDED_MEMORY, memory_bytes.unwrap_or(MEMORY_BYTES)),
+            memory_is_clear: true,
+        };
+        Self::at(layout).or_else(|_| Self::new(memory_bytes))
     }
 
     /// Reserves the arenas at the addresses and with the sizes of `layout`, for a machine whose addresses are the same in

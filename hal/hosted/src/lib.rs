@@ -47,6 +47,7 @@ mod power_button;
 #[allow(unsafe_code)]
 mod processor;
 mod random;
+mod recording;
 mod service;
 #[allow(unsafe_code)]
 mod signal;
@@ -70,6 +71,7 @@ pub use disk::{DiskAccess, DiskError, DiskSpecification};
 pub use folder::{FolderError, FolderSpecification};
 pub use folder_node::LinkPolicy;
 pub use folder_server::FolderAccess;
+pub use hal_api::{Arena, Layout};
 pub use host::{own_process, say, say_last};
 pub use host_service::log::Format as LogFormat;
 pub use machine::{Configuration, Hosted, Started};
@@ -113,6 +115,8 @@ pub enum StartError {
     Folder(FolderError),
     /// A TAP interface cannot be used.
     Tap(TapError),
+    /// The file of the recording cannot be used.
+    Recording(std::io::Error),
     /// The host refuses what hardware domains need.
     Domains(std::io::Error),
 }
@@ -132,6 +136,9 @@ impl fmt::Display for StartError {
             Self::Disk(error) => error.fmt(formatter),
             Self::Folder(error) => error.fmt(formatter),
             Self::Tap(error) => error.fmt(formatter),
+            Self::Recording(error) => {
+                write!(formatter, "the file of the recording cannot be used ({error}); choose another")
+            }
             Self::Domains(reason) => write!(
                 formatter,
                 "the host does not give this user hardware domains ({reason}): they need seccomp filters, memory files \

@@ -25,6 +25,7 @@ use crate::domains::{Domains, MAX_DOMAINS};
 use crate::folder::{Folder, FolderNeeds, FolderSpecification};
 use crate::image::Images;
 use crate::processor::{MAX_PROCESSORS, Processors};
+use crate::recording::Recording;
 use crate::simulated::{self, Simulated};
 use crate::sockets::Sockets;
 use crate::tap::{Tap, TapSpecification};
@@ -49,6 +50,10 @@ pub struct Configuration {
     pub tap: Option<TapSpecification>,
     /// Memory for SIPs in bytes, a multiple of a page; `None`: as much as the host allows.
     pub memory_bytes: Option<usize>,
+    /// File of a recording of the run, if it is to be recorded.
+    pub recording: Option<Arc<File>>,
+    /// Address space of the recorded machine, for a replay.
+    pub replayed: Option<Layout>,
     /// Whether there are hardware domains.
     pub domains: bool,
     /// Whether there is a bus with devices for tests of drivers.
@@ -83,6 +88,7 @@ pub struct Hosted {
     tap: Option<Arc<Tap>>,
     simulated: OnceLock<&'static Simulated>,
     confinement: Confinement,
+    recording: Option<Recording>,
     /// The running executable, even if its path now names another file.
     program: Option<File>,
 }
@@ -116,7 +122,17 @@ impl Hosted {
             let domains = Domains::start(reservation.layout(), files).map_err(StartError::Domains)?;
             (reservation, Some(domains))
         } else {
-            (Reservation::new(configuration.memory_bytes)?, None)
+            let memory_bytes = configuration.memory_bytes;
+            let reservation = match (configuration.replayed, &configuration.recording) {
+                (Some(layout), _) => Reservation::at(layout),
+                (None, Some(_)) => Reservation::for_recording(memory_bytes),
+                (None, None) => Reservation::new(memory_bytes),
+            };
+            (reservation?, None)
+        };
+        let recording = match &configuration.recording {
+            Some(file) => Some(Recording::new(file.try_clone().map_err(StartError::Recording)?)),
+            None => None,
         };
         host_text::record();
         output::standard_error();
@@ -134,6 +150,7 @@ impl Hosted {
             tap,
             simulated: OnceLock::new(),
             confinement: configuration.confinement,
+            recording,
             program: File::open("/proc/self/exe").ok(),
         }));
         if configuration.simulated_device {
@@ -361,6 +378,14 @@ impl Machine for Hosted {
 
     fn debug_write(&self, text: &[u8]) {
         debug_output::write(text);
+    }
+
+    fn takes_recording(&self) -> bool {
+        self.recording.is_some()
+    }
+
+    fn record(&self, bytes: &[u8]) {
+        self.recording.iter().for_each(|recording| recording.append(bytes));
     }
 
     fn power_off(&self, exit_status: u8) -> ! {

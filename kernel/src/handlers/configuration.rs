@@ -11,7 +11,7 @@ use super::exchange::new_block;
 use super::processes::refused;
 use super::{Caller, caller};
 use crate::installed::Stays;
-use crate::{claims, exheap, installed, measurement, memory};
+use crate::{claims, exheap, installed, measurement, memory, recorder};
 
 pub fn parameter_length(index: u64) -> Result<u64, Status> {
     Ok(caller()?.process.with_parameter(index as usize, |value| value.len() as u64).unwrap_or(u64::MAX))
@@ -51,7 +51,11 @@ pub fn program_manifest(index: u64) -> Result<u64, Status> {
 
 pub fn program_install(block: u64, bytes: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    match installed::install(copy_of_package(caller, block, bytes)?) {
+    let package = copy_of_package(caller, block, bytes)?;
+    if recorder::is_on() {
+        recorder::program_installed(caller.process, &package);
+    }
+    match installed::install(package) {
         Ok(done) => Ok(done as u64),
         Err(why) => {
             caller.process.audit_refusal("install", "a package", &why);

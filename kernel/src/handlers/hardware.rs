@@ -7,7 +7,7 @@ use super::processes::note_beyond_manifest;
 use super::{Caller, caller};
 use crate::hardware::OpenHardware;
 use crate::machine::machine;
-use crate::{claims, device, hardware};
+use crate::{claims, device, hardware, recorder};
 
 pub fn device_open(index: u64) -> Result<u64, Status> {
     let caller = caller()?;
@@ -152,10 +152,12 @@ pub fn wall_time_set(ns: u64) -> Result<u64, Status> {
 
 pub fn machine_power_off(exit_status: u64) -> Result<u64, Status> {
     caller()?.needs(Permission::Power)?;
+    recorder::finish();
     machine().power_off(exit_status as u8)
 }
 
 pub fn machine_restart() -> Result<u64, Status> {
     caller()?.needs(Permission::Power)?;
+    recorder::finish();
     machine().restart()
 }

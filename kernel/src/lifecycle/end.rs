@@ -16,7 +16,7 @@ use crate::process::{Epitaph, Life, PROCESSES, Process, ProcessRef, Threads, str
 use crate::slab::{List, Listed, Slot};
 use crate::thread::{self, ThreadRef};
 use crate::wait::{Ticket, Woken};
-use crate::{channel, cpu, debug_output, device, exheap, hardware, memory, preempt, sched, sync, wait_word};
+use crate::{channel, cpu, debug_output, device, exheap, hardware, memory, preempt, recorder, sched, sync, wait_word};
 
 /// Ends the caller's own SIP. Its threads end when they leave the kernel; does not wait for them.
 #[inline(always)]
@@ -273,6 +273,9 @@ fn announce_end(process: ProcessRef) {
     process.trace.add(TraceKind::Ended, epitaph.kind as u64, epitaph.status);
     cores::note_events(process, epitaph.kind);
     remember(process, &epitaph);
+    if recorder::is_on() {
+        recorder::process_ended(process, &epitaph);
+    }
     process.state.store(ProcessState::Ended as u64, Ordering::Release);
     ENDED.fetch_add(1, Ordering::Relaxed);
     life.waiters.wake_all();
@@ -300,6 +303,7 @@ fn announce_end(process: ProcessRef) {
 /// Ends the machine: the root SIP is gone, and all others with it.
 fn root_ended(epitaph: &Epitaph) -> ! {
     debug_output::line(format_args!("the system's root {}", epitaph.text));
+    recorder::finish();
     machine().power_off(if epitaph.kind == EpitaphKind::Exited { epitaph.status as u8 } else { 1 })
 }
 

@@ -91,6 +91,7 @@ fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRe
     }
     process.debug_text.set(parent.and_then(|parent| parent.debug_text.get()));
     process.trace.clear(process.id.load(Ordering::Relaxed));
+    process.turn.reset();
     let parent_id = parent.map_or(0, |parent| parent.id.load(Ordering::Relaxed));
     process.trace.add(TraceKind::Created, parent_id, 0);
     {

@@ -11,6 +11,7 @@ mod parameters;
 mod quota;
 pub mod stream;
 mod trace;
+mod turn;
 
 pub use debug_text::SinkRef;
 pub use epitaph::Epitaph;
@@ -28,6 +29,7 @@ use abi::ProcessState;
 use debug_text::DebugText;
 use parameters::Parameters;
 use trace::Ring;
+pub use turn::Turn;
 
 use crate::audit;
 use crate::lock::{AtomicRef, SpinLock};
@@ -102,6 +104,8 @@ pub struct Process {
     /// Children whose handles it holds, and released ones that still run.
     pub(crate) charged_children: AtomicU32,
     pub(crate) open_devices: AtomicU32,
+    /// Which of its threads runs, if the run is recorded.
+    pub(crate) turn: Turn,
     /// Destination of its debug text.
     pub debug_text: DebugText,
 }

@@ -1,4 +1,4 @@
-//! Which words of the message buffer a call from a domain uses: only they are copied.
+//! Which words of the message buffer a call uses: only they are copied from and to a domain, and recorded.
 //!
 //! Functions that are called often and use few words have a [`Use`]; all others get the whole buffer copied in and out.
 //! What is not copied in is what an earlier call of the same thread has left; what is not copied out stays as the SIP
@@ -88,14 +88,14 @@ mod tests {
 
     /// The source of all handlers.
     const HANDLERS: [&str; 8] = [
-        include_str!("../handlers/channels.rs"),
-        include_str!("../handlers/configuration.rs"),
-        include_str!("../handlers/debugging.rs"),
-        include_str!("../handlers/exchange.rs"),
-        include_str!("../handlers/hardware.rs"),
-        include_str!("../handlers/memory.rs"),
-        include_str!("../handlers/processes.rs"),
-        include_str!("../handlers/threads.rs"),
+        include_str!("handlers/channels.rs"),
+        include_str!("handlers/configuration.rs"),
+        include_str!("handlers/debugging.rs"),
+        include_str!("handlers/exchange.rs"),
+        include_str!("handlers/hardware.rs"),
+        include_str!("handlers/memory.rs"),
+        include_str!("handlers/processes.rs"),
+        include_str!("handlers/threads.rs"),
     ];
 
     fn source(function: &str) -> &'static str {

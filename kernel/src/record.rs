@@ -1,0 +1,105 @@
+//! Recording of a run: what enters each process at the ABI is written to the machine's recording.
+//!
+//! Off unless the machine takes a recording: then threads get an ABI table whose entries pass through here, and the
+//! others cost nothing. A process's inputs are its image, the results of its calls, the words and bytes that come with
+//! them ([`recording::effects`]), and where its memory is. Its threads run one at a time and take turns at calls alone
+//! ([`crate::process::Turn`]), so the order of returns is all there is of their interleaving. Another process runs
+//! whenever the timer says so: they share no memory. Neighbours: `entry` above, `recorder` writes, `replay` reads. Deliberately not here: registers of
+//! devices and memory that they write by DMA, which are no results of calls.
+
+use core::sync::atomic::Ordering;
+
+use abi::{AbiReturn, Status};
+use alloc::vec::Vec;
+use recording::effects::{self, Memory};
+use recording::{Content, EventKind};
+
+use crate::machine::machine;
+use crate::{call_words, cpu, deferred, device, exheap, recorder};
+
+/// A thread calls a function. Another of its process may run from here on.
+pub fn begin(function: usize, arguments: &[u64]) {
+    let thread = cpu::current();
+    let Some(process) = thread.owner() else { return };
+    let mut six = [0; 6];
+    six.iter_mut().zip(arguments).for_each(|(word, argument)| *word = *argument);
+    let count = call_words::words_in(function as u64, &six);
+    thread.message().with_words(count, |read| {
+        recorder::append(process, thread.handle(), (EventKind::Called, function), 0, (arguments, read), &[]);
+    });
+    process.turn.release();
+}
+
+/// The call returns to the thread's code, when it is the thread's turn.
+pub fn end(function: usize, arguments: &[u64], answer: AbiReturn) {
+    let thread = cpu::current();
+    let Some(process) = thread.owner() else { return };
+    deferred::take_turn(process);
+    thread.message().with_words(call_words::words_out(function as u64, &answer), |written| {
+        let memory = memory_of(function, arguments, &answer, written);
+        let event = (EventKind::Returned, function);
+        recorder::append(process, thread.handle(), event, answer.status, (&[answer.value], written), &memory);
+    });
+    if is_device_open(function) && answer.status == Status::Ok as u64 {
+        let kind = device::kind_of(answer.value, process);
+        recorder::append(process, thread.handle(), (EventKind::Opened, function), 0, (&[answer.value, kind], &[]), &[]);
+    }
+}
+
+/// The memory that a process gets with a return.
+fn memory_of(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[u64]) -> Vec<recorder::Piece> {
+    let memory = effects::memory(function);
+    if let (Memory::OfArgument(index), true) = (memory, answer.status == Status::Ok as u64) {
+        let handle = arguments.get(index).copied().unwrap_or(0);
+        let found = exheap::block(handle).ok().zip(cpu::current().owner());
+        let place = found.and_then(|(block, process)| exheap::describe_of(process, block, handle).ok());
+        let piece = |[address, bytes, ..]: [u64; 4]| recorder::Piece { address, bytes, content: Content::Bytes(()) };
+        return place.map(piece).into_iter().collect();
+    }
+    let content = match memory {
+        Memory::Nothing | Memory::RestOfBlock => return Vec::new(),
+        Memory::ZeroBlock | Memory::ZeroPages => Content::Zero,
+        // What a borrower has written that was ended in the middle, nobody can repeat.
+        Memory::Message if answer.status == Status::Closed as u64 => Content::Bytes(()),
+        Memory::Message | Memory::Detached if !keeps_all() => Content::Left,
+        Memory::Completed => return filled(answer),
+        _ => Content::Bytes(()),
+    };
+    let argument = arguments.first().copied().unwrap_or(0);
+    let named = effects::named(function, argument, (answer.status, answer.value), buffer);
+    named.into_iter().map(|block| recorder::Piece { address: block.address, bytes: block.bytes, content }).collect()
+}
+
+/// Whether the contents of all messages are kept: programs in domains may be such as no replay runs.
+fn keeps_all() -> bool {
+    machine().max_domains() > 0
+}
+
+/// The parts of a block that a device has written to.
+fn filled(answer: &AbiReturn) -> Vec<recorder::Piece> {
+    let Some(block) = exheap::block(answer.value).ok().filter(|_| answer.status == Status::Ok as u64) else {
+        return Vec::new();
+    };
+    let base = block.address.load(Ordering::Relaxed);
+    let piece = |(first, bytes): (usize, usize)| recorder::Piece {
+        address: (base + first) as u64,
+        bytes: bytes as u64,
+        content: Content::Bytes(()),
+    };
+    device::filled(block).into_iter().filter(|part| part.1 > 0).map(piece).collect()
+}
+
+fn is_device_open(function: usize) -> bool {
+    function == const { device_open() }
+}
+
+const fn device_open() -> usize {
+    let mut number = 0;
+    while !matches!(abi::FUNCTIONS[number].name.as_bytes(), b"device_open") {
+        number += 1;
+    }
+    number
+}
+
+#[cfg(test)]
+mod tests;

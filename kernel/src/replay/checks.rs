@@ -1,0 +1,94 @@
+//! Comparing what a program does with what was recorded.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use abi::EpitaphKind;
+use recording::Event;
+
+use crate::process::Epitaph;
+
+/// A call as text.
+pub fn call(event: &Event) -> String {
+    text(event.function.into(), &event.words)
+}
+
+fn text(function: usize, arguments: &[u64]) -> String {
+    let name = abi::FUNCTIONS.get(function).map_or("?", |function| function.name);
+    let arguments: Vec<String> = arguments.iter().map(|argument| format!("{argument:#x}")).collect();
+    format!("{name}({})", arguments.join(", "))
+}
+
+/// Compares a call with the recorded one.
+///
+/// # Errors
+/// How they differ.
+pub fn same_call(event: &Event, function: usize, arguments: &[u64; 6], words: &[u64]) -> Result<(), String> {
+    let recorded = &event.words;
+    let count = abi::FUNCTIONS.get(function).map_or(0, |function| function.arguments.len()).min(arguments.len());
+    let own = &arguments[..count];
+    if usize::from(event.function) != function || recorded != own {
+        return Err(format!("recorded: {}; replayed: {}", call(event), text(function, own)));
+    }
+    match event.buffer.iter().zip(words).position(|(recorded, replayed)| recorded != replayed) {
+        _ if event.buffer.len() != words.len() => {
+            Err(format!("{}: recorded with {} words, replayed with {}", call(event), event.buffer.len(), words.len()))
+        }
+        Some(index) => Err(format!(
+            "{}: word {index} of its message: recorded {:#x}, replayed {:#x}",
+            call(event),
+            event.buffer[index],
+            words[index]
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Compares the end of a process with the recorded one. Others may have ended it: then there is nothing to compare.
+///
+/// # Errors
+/// How they differ.
+pub fn same_end(event: &Event, kind: EpitaphKind, status: u64, replayed: Option<Epitaph>) -> Result<(), String> {
+    use EpitaphKind::{Exited, Faulted, Panicked, StackOverflow};
+    if !matches!(kind, Exited | Faulted | Panicked | StackOverflow) {
+        return Ok(());
+    }
+    let replayed = replayed.unwrap_or(Epitaph::new(EpitaphKind::Stopped, "does not end here"));
+    let recorded = event.text();
+    // A long text is recorded in part.
+    let has_text = replayed.text.starts_with(recorded.as_str());
+    if replayed.kind == kind && replayed.status == status && has_text {
+        return Ok(());
+    }
+    Err(format!("recorded: {recorded}; replayed: {}", replayed.text))
+}
+
+/// A hash of what programs do.
+pub struct Hash(u64);
+
+impl Default for Hash {
+    fn default() -> Hash {
+        Hash(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Hash {
+    /// Adds words.
+    pub fn add(&mut self, words: &[u64]) {
+        let mix = |sum: u64, word: &u64| (sum.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = words.iter().fold(self.0 ^ words.len() as u64, mix);
+    }
+
+    /// Adds bytes.
+    pub fn add_bytes(&mut self, bytes: &[u8]) {
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        self.add(&[bytes.len() as u64]);
+        bytes.chunks(8).for_each(|chunk| self.add(&[word(chunk)]));
+    }
+
+    /// Its value.
+    pub fn value(&self) -> u64 {
+        self.0 ^ self.0 >> 29
+    }
+}

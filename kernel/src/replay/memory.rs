@@ -1,0 +1,50 @@
+//! Writing what a process was given to where it was, after checking that this is memory of programs: the addresses come
+//! from a file.
+
+use recording::{Block, Content};
+
+use crate::machine::machine;
+
+/// Writes what is in a block, if all of it lies in the memory arena; whether it does.
+pub fn write(block: &Block) -> bool {
+    let (Ok(address), Ok(bytes)) = (usize::try_from(block.address), usize::try_from(block.bytes)) else { return false };
+    if !is_inside(address, bytes) {
+        return false;
+    }
+    match &block.content {
+        Content::Left => {}
+        // SAFETY: the bytes lie in the memory arena, which only replayed programs use, and none runs.
+        Content::Zero => unsafe { core::ptr::write_bytes(address as *mut u8, 0, bytes) },
+        Content::Bytes(words) => {
+            let count = bytes.min(words.len() * 8);
+            // SAFETY: as above; the words are at least `count` bytes, and the machine is little-endian, as the file is.
+            unsafe { core::ptr::copy_nonoverlapping(words.as_ptr().cast::<u8>(), address as *mut u8, count) };
+        }
+    }
+    true
+}
+
+/// Notes what is in a block that another process has left.
+pub fn fill_in(block: &mut Block) {
+    if block.content == Content::Left {
+        let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        block.content = Content::Bytes(bytes(block.address, block.bytes).chunks(8).map(word).collect());
+    }
+}
+
+/// The bytes at an address of the memory arena; empty if they are elsewhere. They are those of a replayed program, which
+/// does not run while they are used.
+pub fn bytes(address: u64, bytes: u64) -> &'static [u8] {
+    match (usize::try_from(address), usize::try_from(bytes)) {
+        // SAFETY: the bytes lie in the memory arena, which stays mapped, and no program runs meanwhile.
+        (Ok(address), Ok(bytes)) if is_inside(address, bytes) => unsafe {
+            core::slice::from_raw_parts(address as *const u8, bytes)
+        },
+        _ => &[],
+    }
+}
+
+fn is_inside(address: usize, bytes: usize) -> bool {
+    let arena = machine().layout().memory;
+    address.checked_sub(arena.base).is_some_and(|offset| offset <= arena.bytes && bytes <= arena.bytes - offset)
+}

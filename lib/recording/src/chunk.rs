@@ -1,0 +1,64 @@
+//! Chunks of a file, with their checksums.
+
+use alloc::vec::Vec;
+
+use crate::FORMAT;
+
+/// Kinds of chunks. The numbers are ASCII, so that a file is recognized in a hex dump.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Chunk {
+    /// A [`Header`](crate::Header).
+    Header = u32::from_le_bytes(*b"SREC"),
+    /// The system image.
+    System = u32::from_le_bytes(*b"SIMG"),
+    /// Events of one processor.
+    Events = u32::from_le_bytes(*b"SEVT"),
+    /// One word, the number of all events.
+    End = u32::from_le_bytes(*b"SEND"),
+}
+
+impl Chunk {
+    /// The kind with this number.
+    pub(crate) fn from_number(number: u32) -> Option<Chunk> {
+        [Chunk::Header, Chunk::System, Chunk::Events, Chunk::End].into_iter().find(|kind| *kind as u32 == number)
+    }
+}
+
+/// Bytes before those of a chunk: kind and version, number of words, checksum.
+pub const HEADER_BYTES: usize = 24;
+
+/// Completes a chunk in place: `bytes` begins with [`HEADER_BYTES`] unused ones; what follows is whole words.
+pub fn complete_chunk(kind: Chunk, bytes: &mut [u8]) {
+    if let Some((head, payload)) = bytes.split_first_chunk_mut::<HEADER_BYTES>() {
+        let words = [u64::from(kind as u32) | u64::from(FORMAT) << 32, payload.len() as u64 / 8, checksum(payload)];
+        head.chunks_exact_mut(8).zip(words).for_each(|(at, word)| at.copy_from_slice(&word.to_le_bytes()));
+    }
+}
+
+/// Returns a chunk with these words.
+pub fn chunk_of(kind: Chunk, words: impl IntoIterator<Item = u64>) -> Vec<u8> {
+    let mut bytes = alloc::vec![0; HEADER_BYTES];
+    words.into_iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+    complete_chunk(kind, &mut bytes);
+    bytes
+}
+
+/// The word at the start of `bytes`, or 0.
+pub(crate) fn word(bytes: &[u8]) -> u64 {
+    bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
+}
+
+/// A checksum of words in four lanes, at the speed of memory.
+pub(crate) fn checksum(bytes: &[u8]) -> u64 {
+    const TIMES: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(TIMES);
+    let mut lanes = [1, 2, 3, bytes.len() as u64];
+    let mut fours = bytes.chunks_exact(32);
+    for four in &mut fours {
+        lanes.iter_mut().zip(four.chunks_exact(8)).for_each(|(lane, one)| *lane = mix(*lane, word(one)));
+    }
+    let rest = fours.remainder().chunks_exact(8).map(word);
+    let sum = lanes.into_iter().chain(rest).fold(0, mix);
+    sum ^ sum >> 29
+}

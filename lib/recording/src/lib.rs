@@ -1,0 +1,65 @@
+//! The file of a recorded run: what entered each program at the ABI, in the order in which it did.
+//!
+//! Key types: [`Header`], [`Event`], [`Reader`]. The kernel writes a file in chunks, each with a checksum; events of a
+//! chunk are those of one processor, and their numbers give the order of all. Neighbours: `kernel/src/record`
+//! writes, `kernel/src/replay` and `sing replay` read. Deliberately not here: what a replay does with an event.
+//!
+//! All numbers are words of 64 bits, little-endian. A file is a chunk `Header`, one `System`, any number of `Events` and
+//! one `End`. A chunk is its kind and format version, the number of its words, their checksum, and the words. The
+//! checksum finds damage; it is no signature.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod chunk;
+pub mod effects;
+mod event;
+mod reader;
+
+pub use chunk::{Chunk, HEADER_BYTES, chunk_of, complete_chunk};
+pub use event::{Block, Content, Event, EventKind, MAX_BLOCKS, Started};
+pub use reader::{Reader, RecordingError};
+
+use alloc::vec::Vec;
+
+/// Version of the format. It changes with every change of this crate or of the meaning of an event.
+pub const FORMAT: u32 = 1;
+
+/// What a recording says of the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Identifies the table of ABI functions.
+    pub functions: u64,
+    /// Bases and sizes in bytes of the arenas of images, stacks and memory.
+    pub arenas: [(u64, u64); 3],
+    /// Bytes of the system image in the next chunk, without the padding to whole words.
+    pub system_bytes: u64,
+}
+
+impl Header {
+    /// Its words.
+    pub fn words(&self) -> Vec<u64> {
+        let arenas = self.arenas.iter().flat_map(|&(base, bytes)| [base, bytes]);
+        [self.functions].into_iter().chain(arenas).chain([self.system_bytes]).collect()
+    }
+
+    /// Reads it from its words.
+    fn read(words: &[u64]) -> Option<Header> {
+        let &[functions, a, b, c, d, e, f, system_bytes] = words else { return None };
+        Some(Header { functions, arenas: [(a, b), (c, d), (e, f)], system_bytes })
+    }
+}
+
+/// Identifies the table of ABI functions of this build.
+pub fn functions() -> u64 {
+    let names = abi::FUNCTIONS.iter().flat_map(|function| {
+        let count = function.arguments.len() as u8;
+        function.name.bytes().chain([0, count])
+    });
+    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    names.fold(u64::from(abi::ABI_VERSION) ^ 0xcbf2_9ce4_8422_2325, fold)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! Reading a file: every chunk is checked before any event of it is used.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::chunk::{checksum, word};
+use crate::{Chunk, Event, FORMAT, HEADER_BYTES, Header};
+
+/// Why a file is no recording that can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecordingError {
+    /// It does not begin as a recording does.
+    Foreign,
+    /// It has another format.
+    Version {
+        /// The file's.
+        found: u32,
+    },
+    /// It was recorded by a kernel with other ABI functions.
+    Functions,
+    /// It ends before its end.
+    Cut {
+        /// Bytes that are there.
+        bytes: usize,
+    },
+    /// Its bytes are not those that were written.
+    Damaged {
+        /// Position of the chunk, in bytes.
+        at: usize,
+    },
+}
+
+impl fmt::Display for RecordingError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RecordingError::Foreign => formatter.write_str("is no recording; `cargo sing run --record FILE` makes one"),
+            RecordingError::Version { found } => write!(
+                formatter,
+                "has format {found} of recordings, and this build reads format {FORMAT}; replay it with the build that recorded it"
+            ),
+            RecordingError::Functions => formatter.write_str(
+                "was recorded by a kernel with other ABI functions; replay it with the build that recorded it",
+            ),
+            RecordingError::Cut { bytes } => write!(
+                formatter,
+                "is cut after {bytes} bytes: the machine was killed, or its host's disk was full; record it again"
+            ),
+            RecordingError::Damaged { at } => {
+                write!(formatter, "is damaged: the chunk at byte {at} is not as it was written; copy it again")
+            }
+        }
+    }
+}
+
+impl core::error::Error for RecordingError {}
+
+/// A file that has been checked.
+#[derive(Clone, Debug)]
+pub struct Reader {
+    /// The header.
+    pub header: Header,
+    system: Vec<u64>,
+    /// In order.
+    events: Vec<Event>,
+}
+
+impl Reader {
+    /// Reads a file's bytes, all of it.
+    ///
+    /// # Errors
+    /// They are no complete, undamaged recording of this format.
+    pub fn new(file: &[u8]) -> Result<Reader, RecordingError> {
+        let mut chunks = Chunks { file, at: 0 };
+        let cut = RecordingError::Cut { bytes: file.len() };
+        let damaged = RecordingError::Damaged { at: 0 };
+        let (kind, words) = chunks.next()?.ok_or(RecordingError::Foreign)?;
+        let header =
+            Some(kind).filter(|kind| *kind == Chunk::Header).and_then(|_| Header::read(&words)).ok_or(damaged)?;
+        if header.functions != crate::functions() {
+            return Err(RecordingError::Functions);
+        }
+        let mut reader = Reader { header, system: Vec::new(), events: Vec::new() };
+        let mut count = 0;
+        loop {
+            let at = chunks.at;
+            let damaged = RecordingError::Damaged { at };
+            match chunks.next()?.ok_or(cut)? {
+                (Chunk::System, words) if reader.system.is_empty() => reader.system = words,
+                (Chunk::Events, words) => {
+                    let mut rest = words.as_slice();
+                    while !rest.is_empty() {
+                        let event = Event::read(&mut rest).ok_or(damaged)?;
+                        count += 1;
+                        reader.events.push(event);
+                    }
+                }
+                (Chunk::End, words) if words == [count] => break,
+                _ => return Err(damaged),
+            }
+        }
+        if reader.system.len() as u64 != header.system_bytes.div_ceil(8) {
+            return Err(damaged);
+        }
+        reader.events.sort_by_key(|event| event.number);
+        Ok(reader)
+    }
+
+    /// The system image.
+    pub fn system(&self) -> Vec<u8> {
+        let mut bytes: Vec<u8> = self.system.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.truncate(self.header.system_bytes as usize);
+        bytes
+    }
+
+    /// The events, in order.
+    pub fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// The same, without the file.
+    pub fn into_events(self) -> Vec<Event> {
+        self.events
+    }
+}
+
+struct Chunks<'a> {
+    file: &'a [u8],
+    at: usize,
+}
+
+impl Chunks<'_> {
+    /// The next chunk; `None` at the end of the file.
+    fn next(&mut self) -> Result<Option<(Chunk, Vec<u64>)>, RecordingError> {
+        let rest = self.file.get(self.at..).unwrap_or_default();
+        let cut = RecordingError::Cut { bytes: self.file.len() };
+        let damaged = RecordingError::Damaged { at: self.at };
+        if rest.is_empty() {
+            return Ok(None);
+        }
+        let is_first = self.at == 0;
+        let Some((head, rest)) = rest.split_at_checked(HEADER_BYTES) else {
+            return Err(if is_first { RecordingError::Foreign } else { cut });
+        };
+        let [first, count, sum] = [0, 1, 2].map(|index| word(&head[index * 8..]));
+        let kind = Chunk::from_number(first as u32).ok_or(if is_first { RecordingError::Foreign } else { damaged })?;
+        let version = (first >> 32) as u32;
+        if is_first && kind == Chunk::Header && version != FORMAT {
+            return Err(RecordingError::Version { found: version });
+        }
+        if version != FORMAT {
+            return Err(damaged);
+        }
+        let bytes = usize::try_from(count).ok().and_then(|count| count.checked_mul(8)).ok_or(damaged)?;
+        let payload = rest.get(..bytes).ok_or(cut)?;
+        if checksum(payload) != sum {
+            return Err(damaged);
+        }
+        let words = payload.chunks_exact(8).map(word).collect();
+        self.at += head.len() + bytes;
+        Ok(Some((kind, words)))
+    }
+}
