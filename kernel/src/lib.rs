@@ -28,6 +28,7 @@ mod handle;
 mod handlers;
 mod hardware;
 mod heap;
+mod histogram;
 mod installed;
 mod latency;
 mod lifecycle;
@@ -51,6 +52,7 @@ mod timers;
 mod unchecked;
 mod wait;
 pub mod wait_word;
+mod watch;
 
 pub use heap::CountedHeap;
 
