@@ -22,7 +22,11 @@ impl Histogram {
 
     /// The counts, and the sum in nanoseconds.
     pub fn read(&self) -> ([u64; LATENCY_BUCKETS], u64) {
-        (self.buckets.each_ref().map(|count| count.load(Ordering::Relaxed)), self.sum_ns.load(Ordering::Relaxed))
+        let mut counts = [0; LATENCY_BUCKETS];
+        for (count, bucket) in counts.iter_mut().zip(&self.buckets) {
+            *count = bucket.load(Ordering::Relaxed);
+        }
+        (counts, self.sum_ns.load(Ordering::Relaxed))
     }
 }
 

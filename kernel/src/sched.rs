@@ -192,6 +192,12 @@ pub fn schedule() {
     }
 }
 
+/// Like [`schedule`], for rare paths, where its size counts.
+#[inline(never)]
+pub fn schedule_out_of_line() {
+    schedule();
+}
+
 #[inline(always)]
 fn switch_to(cpu: &'static Cpu, current: ThreadRef, next: ThreadRef) {
     arrive(cpu, next);
@@ -286,7 +292,7 @@ pub fn yield_now() {
         cpu.unblocked.push(current);
     }
     if watch::is_any() {
-        stream::between(current, TraceKind::GaveWay, schedule);
+        stream::between(current, TraceKind::GaveWay, schedule_out_of_line);
     } else {
         schedule();
     }
@@ -315,13 +321,13 @@ fn switch_if_pending(current: ThreadRef, pending: u32) {
         // A driver's latency must not depend on the quantum of the running thread.
         set_runnable(current);
         cpu.leave_behind(Afterwards::Requeue, current);
-        stream::around(current, TraceKind::GaveWay, schedule);
+        stream::around(current, TraceKind::GaveWay, schedule_out_of_line);
     } else if pending & PENDING_RESCHEDULE != 0 && SHARED_COUNT.load(Ordering::Acquire) != 0 {
         set_runnable(current);
         cpu.leave_behind(Afterwards::Requeue, current);
         stream::around(current, TraceKind::GaveWay, || match pick_shared() {
             Some(next) => switch_to(cpu, current, next),
-            None => schedule(),
+            None => schedule_out_of_line(),
         });
     }
 }
@@ -340,7 +346,7 @@ fn give_way(cpu: &'static Cpu, current: ThreadRef) {
     let _ = (0..count).find(|_| !wake_idle_processor());
     set_runnable(current);
     cpu.leave_behind(Afterwards::Requeue, current);
-    stream::around(current, TraceKind::GaveWay, schedule);
+    stream::around(current, TraceKind::GaveWay, schedule_out_of_line);
 }
 
 /// Switches away from a thread that has ended.

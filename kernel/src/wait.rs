@@ -172,7 +172,7 @@ pub fn drop_wait(ticket: Ticket) {
 #[inline(always)]
 fn give_processor_away(current: ThreadRef) {
     if watch::is_any() {
-        stream::between(current, TraceKind::Blocked, sched::schedule);
+        stream::between(current, TraceKind::Blocked, sched::schedule_out_of_line);
     } else {
         sched::schedule();
     }

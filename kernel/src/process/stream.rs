@@ -167,7 +167,7 @@ pub fn read(
             if part == 0 {
                 break;
             }
-            for record in events.kept.drain(..part) {
+            for record in (0..part).map_while(|_| events.kept.pop_front()) {
                 write(count, &record);
                 count += 1;
             }
