@@ -99,7 +99,7 @@ macro_rules! define_entries {
         /// Whether an entry begins less than [`MAX_PROLOGUE_BYTES`] before this instruction.
         fn is_prologue(instruction: usize) -> bool {
             let holds = |entry: *const ()| instruction.wrapping_sub(entry.addr()) < MAX_PROLOGUE_BYTES;
-            $($(holds($name as *const ()) || holds(measured::$name as *const ()) || holds(recorded::$name as *const ()) ||)*)* false
+            $($(holds($name as *const ()) || holds(measured::$name as *const ()) || recorder::CAN_RECORD && holds(recorded::$name as *const ()) ||)*)* false
         }
 
         /// The same of a replay's entries, which a machine without replays need not have.
