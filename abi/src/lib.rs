@@ -31,8 +31,9 @@ pub use automaton::{
 pub use epitaph::{EpitaphKind, StopReason};
 pub use printable::Printable;
 pub use records::{
-    BlockState, ChannelRecord, CounterRecord, DeviceKind, DeviceOperation, HeldEndpoint, NAME_BYTES, ProcessRecord,
-    ProcessState, ThreadRecord, ThreadState, TraceKind, TraceRecord,
+    BlockState, ChannelRecord, CounterRecord, DMA, DeviceKind, DeviceOperation, HeldEndpoint, LATENCY_BUCKETS,
+    LATENCY_FIRST_BITS, LatencyRecord, NAME_BYTES, ProcessRecord, ProcessState, StreamRecord, ThreadRecord,
+    ThreadState, TraceKind, TraceRecord,
 };
 pub use status::{AbiReturn, Status};
 pub use table::{AbiTable, FUNCTIONS, Function, render};
@@ -99,6 +100,8 @@ pub mod limits {
     pub const DEBUG_SINK_NAME_WORD: usize = 2;
     /// First message buffer word of the text in `debug_sink_read`.
     pub const DEBUG_SINK_TEXT_WORD: usize = 10;
+    /// Maximum events that the buffers of the trace stream hold together.
+    pub const STREAM_EVENTS: u64 = 64 * 1024;
     /// No deadline.
     pub const NEVER: u64 = u64::MAX;
 }

@@ -129,6 +129,16 @@ numbered! {
         /// Ends what is kept of a dead SIP; `a` number of all endpoints that it held, `b` of all blocks, those without a
         /// record included.
         CoreEnds = 23, "core ends";
+        /// In the stream alone: a thread waits or has ended, and leaves its processor.
+        Blocked = 24, "blocked";
+        /// In the stream alone: a thread leaves its processor to others, but could run on.
+        GaveWay = 25, "gave way";
+        /// In the stream alone: a thread is back on a processor.
+        Resumed = 26, "resumed";
+        /// In the stream alone: a device has a block; `a` block handle, `b` a [`DeviceOperation`] or [`DMA`], `c` bytes.
+        RequestBegun = 27, "request begun";
+        /// In the stream alone: the driver has the block back; `a` block handle.
+        RequestDone = 28, "request done";
     }
 }
 
@@ -270,4 +280,127 @@ pub struct TraceRecord {
     pub b: u64,
     /// Time in nanoseconds of `time_monotonic`, as of the processor's last tick: at most a quantum early.
     pub time_ns: u64,
+}
+
+/// `b` of a [`TraceKind::RequestBegun`] for a block that a device reaches by itself.
+pub const DMA: u64 = 3;
+
+/// An event of the trace stream.
+///
+/// Its `a` and `b` are those of the ring, except for a message: a message sent and the same message received have the
+/// handle of the receiving endpoint in `a` and its number there in `b`; `c` is [`message_of`](StreamRecord::message_of).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamRecord {
+    /// Time in nanoseconds of `time_monotonic`.
+    pub time_ns: u64,
+    /// Process id of the SIP that the event is of.
+    pub process: u64,
+    /// Handle of the thread that ran, perhaps another SIP's; 0 for none.
+    pub thread: u64,
+    /// Process id of that thread's SIP; 0 for none.
+    pub runner: u64,
+    /// A [`TraceKind`] in the low 32 bits, the processor in the high.
+    pub kind: u64,
+    /// See the kind.
+    pub a: u64,
+    /// See the kind.
+    pub b: u64,
+    /// See the kind.
+    pub c: u64,
+}
+
+impl StreamRecord {
+    /// Packs the index of a contract (as in `contract_automaton`) and a message's tag.
+    pub fn message_of(contract: u32, tag: u16) -> u64 {
+        u64::from(contract) << 16 | u64::from(tag)
+    }
+
+    /// The index of the contract and the tag of a message sent or received.
+    pub fn message(&self) -> (usize, usize) {
+        ((self.c >> 16) as usize, (self.c & 0xffff) as usize)
+    }
+
+    /// The kind, if it is known.
+    pub fn event(&self) -> Option<TraceKind> {
+        TraceKind::from_number(self.kind & 0xffff_ffff)
+    }
+
+    /// Number of the processor.
+    pub fn processor(&self) -> u64 {
+        self.kind >> 32
+    }
+}
+
+/// Buckets of a [`LatencyRecord`].
+pub const LATENCY_BUCKETS: usize = 28;
+/// Bucket 0 counts latencies below 2 to this power, in nanoseconds; each further bucket doubles its bound.
+pub const LATENCY_FIRST_BITS: u32 = 8;
+
+/// Latencies of the sampled messages of one contract in one direction, from send to receive.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LatencyRecord {
+    /// Whether the exporter receives; otherwise the importer.
+    pub to_exporter: u64,
+    /// Sum of all latencies in nanoseconds.
+    pub sum_ns: u64,
+    /// Number of latencies that are below the bucket's bound and not below that of the bucket before; the last has no
+    /// bound.
+    pub buckets: [u64; LATENCY_BUCKETS],
+    /// Contract name.
+    pub contract: [u8; NAME_BYTES],
+}
+
+impl LatencyRecord {
+    /// Number of latencies.
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// Bound of a bucket in nanoseconds; `None` for the last.
+    pub fn bound_ns(bucket: usize) -> Option<u64> {
+        (bucket + 1 < LATENCY_BUCKETS).then(|| 1 << (LATENCY_FIRST_BITS + bucket as u32))
+    }
+
+    /// Bound in nanoseconds of the bucket that has the latency at this thousandth of all, which is at most twice that
+    /// latency. `None` if there is none, or if the latency has no bound.
+    pub fn quantile_ns(&self, permille: u64) -> Option<u64> {
+        let wanted = (u128::from(self.count()) * u128::from(permille)).div_ceil(1000).max(1);
+        let mut seen = 0;
+        let bucket = self.buckets.iter().position(|count| {
+            seen += u128::from(*count);
+            seen >= wanted
+        })?;
+        LatencyRecord::bound_ns(bucket)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_the_bound_of_its_bucket() {
+        let mut record = LatencyRecord::default();
+        assert_eq!(record.quantile_ns(500), None);
+        record.buckets[0] = 98;
+        record.buckets[3] = 1;
+        record.buckets[LATENCY_BUCKETS - 1] = 1;
+        assert_eq!(record.count(), 100);
+        assert_eq!(record.quantile_ns(500), Some(256));
+        assert_eq!(record.quantile_ns(990), Some(2048));
+        assert_eq!(record.quantile_ns(1000), None);
+    }
+
+    #[test]
+    fn an_event_keeps_its_kind_processor_and_message() {
+        let record = StreamRecord {
+            kind: 5 << 32 | TraceKind::Sent as u64,
+            c: StreamRecord::message_of(70_000, 65_535),
+            ..StreamRecord::default()
+        };
+        assert_eq!((record.event(), record.processor()), (Some(TraceKind::Sent), 5));
+        assert_eq!(record.message(), (70_000, 65_535));
+    }
 }

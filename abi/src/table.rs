@@ -120,6 +120,12 @@ macro_rules! for_each_function {
                 fn list_counters(block) -> "count";
                 #[doc = "Fills the block with the TraceRecords of the SIP with this process id, oldest first; those of the last 64 ended SIPs are kept. For a SIP that died otherwise than by exit, records of its core follow, from CoreBegins to CoreEnds, while that is kept."]
                 fn list_trace(process_id, block) -> "count";
+                #[doc = "Fills the block with a LatencyRecord for each contract and direction that a sampled message has passed."]
+                fn list_latencies(block) -> "count";
+                #[doc = "Starts the trace stream: events of all SIPs but the caller go into buffers of at least `events` in total (at most `limits::STREAM_EVENTS`), charged to the caller's kernel memory, until it calls this with 0 or ends. Busy while another SIP has the stream. What does not fit is lost and counted; nothing ever waits for the reader."]
+                fn stream_start(events) -> "0";
+                #[doc = "Moves events of the caller's stream, as many as there are and fit, to the block, as StreamRecords: those of one processor in order. Word 0 is the number of events lost since the call before. WrongState without a stream."]
+                fn stream_read(block) -> "count";
                 #[doc = "A new block with text: a line for each of the last 256 ended SIPs, oldest first: process id, nanoseconds of time_monotonic, name, epitaph."]
                 fn epitaphs() -> "block; word 0 its address, word 1 its bytes";
                 #[doc = "A new block with text: the lines of the audit ring from number `from` on, oldest first: milliseconds since boot, the recording program, what was refused. The ring keeps 1,024; when it is full, the principal with the most lines loses its oldest. Word 2 is the number of the next line."]

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use abi::{Automaton, Direction, MessageShape, NO_TRANSITION, ScalarRange, name_tag};
 
+use crate::histogram::Histogram;
 use crate::lock::SpinLock;
 use crate::unchecked::MONITORED;
 
@@ -52,6 +53,8 @@ pub struct Contract {
     messages: Vec<Monitored>,
     next: Vec<u16>,
     senders: Vec<Option<SideIndex>>,
+    /// Latencies of sampled messages, by receiving side.
+    pub latencies: [Histogram; 2],
 }
 
 /// Checks of the monitor for one message.
@@ -106,6 +109,7 @@ impl Contract {
             next: automaton.states.iter().flat_map(|state| state.next.iter().copied()).collect(),
             messages,
             senders,
+            latencies: Default::default(),
             bytes: bytes.to_vec(),
             fingerprint,
             automaton,

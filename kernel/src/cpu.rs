@@ -6,7 +6,8 @@ use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, AtomicUsize
 use alloc::boxed::Box;
 
 use crate::arch;
-use crate::lock::AtomicRef;
+use crate::lock::{AtomicRef, SpinLock};
+use crate::process::stream::Events;
 use crate::sched::Queue;
 use crate::slab::Slot;
 use crate::thread::Thread;
@@ -53,6 +54,8 @@ pub struct Cpu {
     pub idle_on_cpu: AtomicBool,
     /// Switches between threads.
     pub switches: AtomicU64,
+    /// Events of the trace stream; the reader takes them from any processor.
+    pub events: SpinLock<Events>,
 }
 
 const _: () = {
@@ -67,9 +70,14 @@ const PROCESSORS_MAX: usize = 64;
 /// All blocks, by processor number.
 static MADE: [AtomicRef<Cpu>; PROCESSORS_MAX] = [const { AtomicRef::none() }; PROCESSORS_MAX];
 
+/// All processors, by number.
+pub fn all() -> impl Iterator<Item = &'static Cpu> + Clone {
+    MADE.iter().map_while(AtomicRef::get)
+}
+
 /// Number of thread switches of each processor, by processor number.
 pub fn switches() -> impl Iterator<Item = u64> {
-    MADE.iter().map_while(AtomicRef::get).map(|cpu| cpu.switches.load(Ordering::Relaxed))
+    all().map(|cpu| cpu.switches.load(Ordering::Relaxed))
 }
 
 impl Cpu {
@@ -90,6 +98,7 @@ impl Cpu {
             switches_before: AtomicU64::new(0),
             idle_on_cpu: AtomicBool::new(false),
             switches: AtomicU64::new(0),
+            events: SpinLock::default(),
         }));
         cpu.address.store(cpu.base(), Ordering::Release);
         if let Some(place) = MADE.get(number as usize) {

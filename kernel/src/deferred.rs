@@ -12,7 +12,7 @@ use crate::machine::machine;
 use crate::preempt::{
     self, PENDING_INTERRUPT, PENDING_KILL, PENDING_OBSERVER, PENDING_RECLAIM, PENDING_TIMER, PENDING_WAKE,
 };
-use crate::process::{Epitaph, ProcessRef};
+use crate::process::{Epitaph, ProcessRef, stream};
 use crate::{arch, cpu, device, hardware, latency, lifecycle, recorder, sched, timers, wait};
 
 /// Makes preemption points do deferred work. Called before any thread runs.
@@ -105,6 +105,7 @@ fn service_some(current: crate::thread::ThreadRef) {
 /// Entry of a new thread.
 pub extern "C" fn arrive_new_thread() {
     sched::finish_switch();
+    stream::arrived(cpu::current());
     if arch::cpu_pending() != 0 {
         service_pending();
     }

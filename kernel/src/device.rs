@@ -10,7 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use abi::{DeviceOperation, Status};
+use abi::{DeviceOperation, Status, TraceKind};
 use hal_api::{DeviceKind, DeviceRequest, DeviceResult, Submitted};
 
 use crate::channel;
@@ -18,7 +18,7 @@ use crate::exheap::{self, BlockRef, Freeing};
 use crate::handle::{self, Kind};
 use crate::lock::{AtomicRef, SpinGuard, SpinLock};
 use crate::machine::machine;
-use crate::process::ProcessRef;
+use crate::process::{ProcessRef, stream};
 use crate::thread::{MessageBuffer, ThreadRef};
 use crate::wait::{self, Ticket, Waiters, Woken};
 
@@ -229,6 +229,7 @@ pub fn submit(
     handle: u64,
     (first, bytes): (u64, u64),
 ) -> Result<bool, Status> {
+    let number = operation;
     let operation = match DeviceOperation::from_number(operation).ok_or(Status::BadArgument)? {
         DeviceOperation::Read => hal_api::DeviceOperation::Read,
         DeviceOperation::Write => hal_api::DeviceOperation::Write,
@@ -270,6 +271,9 @@ pub fn submit(
         address: block.address.load(Ordering::Relaxed) + first as usize,
         bytes: bytes as usize,
     };
+    if stream::is_on() {
+        stream::add(caller.id.load(Ordering::Relaxed), TraceKind::RequestBegun, handle, number, bytes);
+    }
     match machine().device_submit(request) {
         Submitted::Queued => Ok(false),
         Submitted::Complete(result) => {
@@ -340,6 +344,10 @@ pub fn wait_complete(
     loop {
         if let Some(done) = device.lock()?.done.pop_front() {
             exheap::give_to(caller, done.block);
+            if stream::is_on() {
+                let id = caller.id.load(Ordering::Relaxed);
+                stream::add(id, TraceKind::RequestDone, done.block.handle(), 0, 0);
+            }
             let (count, status) = match done.result {
                 Ok(count) => (count as u64, Status::Ok),
                 Err(_) => (0, Status::DeviceError),

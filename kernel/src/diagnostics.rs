@@ -1,6 +1,6 @@
 //! Diagnostics for tools: processes, threads, channels, counters.
 
-use abi::{ChannelRecord, CounterRecord, NAME_BYTES, ProcessRecord, ThreadRecord, ThreadState};
+use abi::{ChannelRecord, CounterRecord, LatencyRecord, NAME_BYTES, ProcessRecord, ThreadRecord, ThreadState};
 use alloc::format;
 use core::sync::atomic::Ordering;
 
@@ -9,7 +9,7 @@ use crate::exheap::BLOCKS;
 use crate::process::{PROCESSES, ProcessRef};
 use crate::sync::SYNCS;
 use crate::thread::THREADS;
-use crate::{cpu, lifecycle, memory, sched, wait_word};
+use crate::{contract, cpu, lifecycle, memory, sched, wait_word};
 
 /// One record per SIP.
 pub fn processes() -> impl Iterator<Item = ProcessRecord> {
@@ -75,6 +75,18 @@ pub fn channels() -> impl Iterator<Item = ChannelRecord> {
             importer_state_name: name_bytes(contract.state_name(importer.state)),
             exporter_state_name: name_bytes(contract.state_name(exporter.state)),
         })
+    })
+}
+
+/// Latencies of each contract and direction that has some.
+pub fn latencies() -> impl Iterator<Item = LatencyRecord> {
+    let contracts = (0..).map_while(contract::by_index);
+    let sides = contracts.flat_map(|contract| [(contract, 0), (contract, 1)]);
+    sides.filter_map(|(contract, side)| {
+        let (buckets, sum_ns) = contract.latencies[side].read();
+        let contract = name_bytes(&contract.automaton.name);
+        let record = LatencyRecord { to_exporter: side as u64, sum_ns, buckets, contract };
+        (record.count() > 0).then_some(record)
     })
 }
 

@@ -1,16 +1,16 @@
 //! Scheduling latency of each ABI function: the longest stretch between two preemption points of the calling thread.
 //! Measured only with the boot parameter `measure-calls`; else threads get an ABI table without the measurement.
 
-use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use abi::FUNCTIONS;
 
 use crate::machine::machine;
+use crate::watch;
 
 /// Name of the boot parameter. It is not passed on to the root program.
 pub const PARAMETER: &str = "measure-calls";
 
-static ON: AtomicBool = AtomicBool::new(false);
 /// By function number, in ns of processor time.
 static LONGEST: [AtomicU64; FUNCTIONS.len()] = [const { AtomicU64::new(0) }; FUNCTIONS.len()];
 
@@ -24,13 +24,13 @@ pub struct Stretch {
 
 /// Starts measuring. Called before there are threads.
 pub fn start() {
-    ON.store(true, Ordering::Relaxed);
+    watch::start(watch::CALLS);
 }
 
 /// Whether calls are measured.
 #[inline(always)]
 pub fn is_on() -> bool {
-    ON.load(Ordering::Relaxed)
+    watch::is_on(watch::CALLS)
 }
 
 /// Starts a stretch as a thread calls a function.

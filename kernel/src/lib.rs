@@ -29,6 +29,7 @@ mod handle;
 mod handlers;
 mod hardware;
 mod heap;
+mod histogram;
 mod installed;
 mod latency;
 mod lifecycle;
@@ -55,6 +56,7 @@ mod timers;
 mod unchecked;
 mod wait;
 pub mod wait_word;
+mod watch;
 
 pub use heap::CountedHeap;
 pub use replay::Replay;

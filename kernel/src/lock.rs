@@ -3,7 +3,8 @@
 //! Lock order, outermost first: `Process::life`, `Channel`, `Sync`, the table of hardware, `Device`, then the owner
 //! lists of a process, then `Own::compound` of a principal, the graveyard, the cores, slabs, memory, a thread's end, deferred
 //! wake-ups, the run queues and the timer queue. Three are taken when none of these is held: the list of contracts,
-//! `CHANGE` of the installed programs and the audit ring, which have nothing inside. No lock is held over a switch,
+//! `CHANGE` of the installed programs and the audit ring, which have nothing inside. The reader of the trace stream is
+//! taken with none held, and only the events of a processor inside; those are taken inside any other lock. No lock is held over a switch,
 //! and no two of the same kind are held at once.
 
 use core::cell::UnsafeCell;

@@ -607,6 +607,8 @@ mod sealed {
     impl Record for abi::ChannelRecord {}
     impl Record for abi::CounterRecord {}
     impl Record for abi::TraceRecord {}
+    impl Record for abi::StreamRecord {}
+    impl Record for abi::LatencyRecord {}
 }
 
 /// Writes a record at its index in a block that the kernel owns, if it fits.

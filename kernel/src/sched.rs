@@ -12,13 +12,16 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
+use abi::TraceKind;
+
 use crate::cpu::{self, Afterwards, Cpu};
 use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
 use crate::preempt::{PENDING_INTERRUPT, PENDING_KILL, PENDING_RESCHEDULE, PENDING_TIMER};
+use crate::process::stream;
 use crate::thread::{self, ThreadRef};
 use crate::wait_word::{self, RUNNABLE, RUNNING};
-use crate::{arch, latency};
+use crate::{arch, latency, watch};
 
 /// A first-in, first-out list through [`thread::Thread::next`].
 #[derive(Default)]
@@ -282,8 +285,8 @@ pub fn yield_now() {
     } else {
         cpu.unblocked.push(current);
     }
-    if latency::is_on() {
-        latency::between(&current.stretch, schedule);
+    if watch::is_any() {
+        stream::between(current, TraceKind::GaveWay, schedule);
     } else {
         schedule();
     }
@@ -312,14 +315,14 @@ fn switch_if_pending(current: ThreadRef, pending: u32) {
         // A driver's latency must not depend on the quantum of the running thread.
         set_runnable(current);
         cpu.leave_behind(Afterwards::Requeue, current);
-        schedule();
+        stream::around(current, TraceKind::GaveWay, schedule);
     } else if pending & PENDING_RESCHEDULE != 0 && SHARED_COUNT.load(Ordering::Acquire) != 0 {
         set_runnable(current);
         cpu.leave_behind(Afterwards::Requeue, current);
-        match pick_shared() {
+        stream::around(current, TraceKind::GaveWay, || match pick_shared() {
             Some(next) => switch_to(cpu, current, next),
             None => schedule(),
-        }
+        });
     }
 }
 
@@ -337,7 +340,7 @@ fn give_way(cpu: &'static Cpu, current: ThreadRef) {
     let _ = (0..count).find(|_| !wake_idle_processor());
     set_runnable(current);
     cpu.leave_behind(Afterwards::Requeue, current);
-    schedule();
+    stream::around(current, TraceKind::GaveWay, schedule);
 }
 
 /// Switches away from a thread that has ended.

@@ -7,12 +7,14 @@
 use alloc::collections::VecDeque;
 use core::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
+use abi::TraceKind;
 use abi::limits::NEVER;
 
 use crate::lock::SpinLock;
 use crate::preempt::{PENDING_KILL, PENDING_WAKE};
+use crate::process::stream;
 use crate::thread::ThreadRef;
-use crate::{arch, cpu, latency, sched, timers, wait_word};
+use crate::{arch, cpu, sched, timers, wait_word, watch};
 
 /// Why a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,8 +171,8 @@ pub fn drop_wait(ticket: Ticket) {
 
 #[inline(always)]
 fn give_processor_away(current: ThreadRef) {
-    if latency::is_on() {
-        latency::between(&current.stretch, sched::schedule);
+    if watch::is_any() {
+        stream::between(current, TraceKind::Blocked, sched::schedule);
     } else {
         sched::schedule();
     }

@@ -14,6 +14,7 @@ use crate::process_debug::arguments::DebugArguments;
 use crate::replay::ReplayArguments;
 use crate::simulate::arguments::SimulateArguments;
 use crate::system_list::SystemsArguments;
+use crate::trace::TraceArguments;
 
 /// Builds, checks, signs, runs, tests and measures Singularity in Rust.
 #[derive(Debug, Parser)]
@@ -36,6 +37,8 @@ pub enum Command {
     Replay(ReplayArguments),
     /// Run a system on a simulated machine, whose every run is decided by a seed, with faults
     Simulate(SimulateArguments),
+    /// Run a system and write what it does, for Perfetto
+    Trace(TraceArguments),
     /// Build, check and sign programs, without running them
     Build(BuildArguments),
     /// Start a machine under a debugger, with the symbols of kernel and programs

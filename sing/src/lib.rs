@@ -64,6 +64,7 @@ pub mod terminal;
 pub mod test;
 pub mod test_output;
 pub mod tool;
+pub mod trace;
 pub mod wasm;
 pub mod wasm_run;
 pub mod workspace;
@@ -130,6 +131,7 @@ fn execute(command_line: CommandLine, words: &[OsString]) -> Outcome<u8> {
     let repository = Repository::find()?;
     match command_line.command {
         Command::Run(arguments) => run::run(&repository, &arguments),
+        Command::Trace(arguments) => trace::trace(&repository, &arguments),
         Command::Build(arguments) => build::build(&repository, &arguments),
         Command::Replay(arguments) => replay::replay(&repository, &arguments),
         Command::Simulate(arguments) => simulate::simulate(&repository, &arguments),

@@ -21,8 +21,9 @@ use crate::command_line::MachineName;
 use crate::failure::{Failure, Outcome};
 use crate::host_tools::{self, Tool};
 use crate::repository::Repository;
+use crate::simulate::SPARED;
 use crate::systems::{self, Platform};
-use crate::{folder, run};
+use crate::{demo_disk, folder, run};
 
 use arguments::{DebugArguments, DebuggerName, Stop};
 
@@ -101,9 +102,9 @@ fn target(repository: &Repository, arguments: &DebugArguments) -> Outcome<Target
     let ready = systems::current(repository, &system, platform, given.unsafe_tests())?;
     let with_lines = debug::images_with_lines(repository, &arguments.lines)?;
     let images = debug::write_images(repository, &ready.image, &with_lines)?;
-    let disks = run::disks(repository, &given)?;
     let command = match arguments.seed {
         None => {
+            let disks = run::disks(repository, &given)?;
             given.unconfined = true;
             if arguments.stop == Stop::Program && given.processors.is_none() {
                 // The stopped one, and one that goes on, on every host.
@@ -111,7 +112,12 @@ fn target(repository: &Repository, arguments: &DebugArguments) -> Outcome<Target
             }
             run::machine_command(&ready, &disks, &folder::read_all(&given.folder)?, &given)
         }
-        Some(seed) => simulated(&ready.machine, &ready.image, &disks, seed, arguments),
+        Some(seed) => {
+            // As `sing simulate` has it, which changes no disk.
+            let demo = given.disk.is_empty().then(|| demo_disk::path(repository)).transpose()?;
+            let disks: Vec<PathBuf> = given.disk.iter().cloned().chain(demo).collect();
+            simulated(&ready.machine, &ready.image, &disks, seed, arguments)
+        }
     };
     let text = |word: &std::ffi::OsStr| {
         word.to_str().map(String::from).ok_or_else(|| Failure::new(format!("{} is not UTF-8", word.display())))
@@ -135,6 +141,9 @@ fn simulated(machine: &Path, image: &Path, disks: &[PathBuf], seed: u64, argumen
         Some(exactly) => command.args(["--exactly", exactly]),
         None => command.args(["--faults", &arguments.faults]),
     };
+    for program in SPARED {
+        command.args(["--spare", program]);
+    }
     command.args(["--processors", &arguments.run.processors.unwrap_or(1).to_string()]);
     for disk in disks {
         command.arg("--disk").arg(disk);

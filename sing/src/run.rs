@@ -28,15 +28,35 @@ use crate::{cores, domains, tap, wasm_run};
 pub fn run(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
     let (repository, arguments) = wasm_run::applied(repository, &tap::with_address(arguments))?;
     let arguments = cores::applied(&repository, &arguments)?;
-    let Some(web) = &arguments.web else { return start(&repository, &arguments, None) };
+    let Some(web) = &arguments.web else { return start(&repository, &arguments, None, Process::Becomes) };
     let site = site::prepare(&repository, web, &arguments)?;
-    start(&repository, &site.arguments, Some(&site))
+    start(&repository, &site.arguments, Some(&site), Process::Becomes)
+}
+
+/// The same, but this process stays. Not for a site. Returns the exit status.
+///
+/// # Errors
+/// As of [`run`].
+pub fn run_to_end(repository: &Repository, arguments: &RunArguments) -> Outcome<u8> {
+    if arguments.web.is_some() {
+        return Err(Failure::new("a site has no end that could be waited for").remedy("remove --web"));
+    }
+    let (repository, arguments) = wasm_run::applied(repository, &tap::with_address(arguments))?;
+    let arguments = cores::applied(&repository, &arguments)?;
+    start(&repository, &arguments, None, Process::Stays)
+}
+
+/// Whether this process becomes the hosted machine or waits for its end.
+#[derive(Clone, Copy)]
+enum Process {
+    Becomes,
+    Stays,
 }
 
 /// Runs a system; announces the site once everything is built.
-fn start(repository: &Repository, arguments: &RunArguments, site: Option<&Site>) -> Outcome<u8> {
+fn start(repository: &Repository, arguments: &RunArguments, site: Option<&Site>, process: Process) -> Outcome<u8> {
     match arguments.machine {
-        None | Some(MachineName::Hosted) => run_hosted(repository, arguments, site),
+        None | Some(MachineName::Hosted) => run_hosted(repository, arguments, site, process),
         Some(MachineName::Qemu) => run_bare(repository, Kind::Q35, &domains::applied(repository, arguments)?, site),
         Some(MachineName::Microvm) => {
             run_bare(repository, Kind::Microvm, &domains::applied(repository, arguments)?, site)
@@ -56,7 +76,7 @@ fn announce(site: Option<&Site>, service: Option<&Service>) -> Outcome<()> {
     Ok(())
 }
 
-fn run_hosted(repository: &Repository, arguments: &RunArguments, site: Option<&Site>) -> Outcome<u8> {
+fn run_hosted(repository: &Repository, arguments: &RunArguments, site: Option<&Site>, process: Process) -> Outcome<u8> {
     refuse_bare_options(arguments)?;
     let disks = disks(repository, arguments)?;
     let folders = folder::read_all(&arguments.folder)?;
@@ -71,7 +91,14 @@ fn run_hosted(repository: &Repository, arguments: &RunArguments, site: Option<&S
     if let Some(service) = &service {
         command.args(service.machine_words());
     }
-    let error = command.exec();
+    let error = match process {
+        Process::Becomes => command.exec(),
+        Process::Stays => match command.status() {
+            // Ended by a signal, as a shell reports it.
+            Ok(status) => return Ok(status.code().map_or(128, |code| code as u8)),
+            Err(error) => error,
+        },
+    };
     Err(Failure::file("start", &ready.machine, &error))
 }
 

@@ -37,7 +37,7 @@ use machine::{Case, DiskContent, End, Faults, Report, Run};
 use workload::{Seen, Task};
 
 /// The root of the system, without which it ends; the directory service, likewise; and the shell with the commands.
-const SPARED: [&str; 3] = ["service-manager", "directory", "shell"];
+pub const SPARED: [&str; 3] = ["service-manager", "directory", "shell"];
 /// Maximum failing seeds for which fewer faults are looked for.
 const MAX_SHRUNK: usize = 3;
 /// Makes the seed of the other machine at a link another one.

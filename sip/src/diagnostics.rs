@@ -3,10 +3,12 @@
 use alloc::string::String;
 
 pub use abi::{
-    Automaton, BlockShape, BlockState, ChannelRecord, CounterRecord, Direction, EndpointShape, HeldEndpoint,
-    MessageShape, NO_TRANSITION, ProcessRecord, ProcessState, StateRow, ThreadRecord, ThreadState, TraceKind,
-    TraceRecord, name_tag,
+    Automaton, BlockShape, BlockState, ChannelRecord, CounterRecord, DMA, DeviceOperation, Direction, EndpointShape,
+    HeldEndpoint, LATENCY_BUCKETS, LatencyRecord, MessageShape, NO_TRANSITION, ProcessRecord, ProcessState, StateRow,
+    StreamRecord, ThreadRecord, ThreadState, TraceKind, TraceRecord, name_tag,
 };
+
+pub use abi::limits::STREAM_EVENTS;
 
 use crate::Status;
 use crate::exheap::sealed::Typed as _;
@@ -65,6 +67,48 @@ pub fn channels() -> Result<List<ChannelRecord>, Status> {
 pub fn counters() -> Result<List<CounterRecord>, Status> {
     // SAFETY: as in `processes`.
     list(|block| unsafe { raw::list_counters(block) }.into_result())
+}
+
+/// Lists the latencies of messages, by contract and direction: of those that the kernel has sampled.
+pub fn latencies() -> Result<List<LatencyRecord>, Status> {
+    // SAFETY: as in `processes`.
+    list(|block| unsafe { raw::list_latencies(block) }.into_result())
+}
+
+/// Events moved by one [`Stream::read`].
+const STREAM_ROOM: usize = 4096;
+
+/// The trace stream: events of all processes but this one, from its start until it is dropped.
+#[derive(Debug)]
+pub struct Stream {
+    block: ExVec<StreamRecord>,
+}
+
+impl Stream {
+    /// Starts it, with room for this many events that are not yet read, which is charged to the kernel memory of this
+    /// process. [`Status::Busy`] if another process has the stream.
+    pub fn start(events: u64) -> Result<Stream, Status> {
+        let block = ExVec::new(STREAM_ROOM)?;
+        raw::value::stream_start(events)?;
+        Ok(Stream { block })
+    }
+
+    /// Takes waiting events: those of one processor in order. Returns them, and how many were lost since the call
+    /// before because there was no room.
+    pub fn read(&mut self) -> Result<(&[StreamRecord], u64), Status> {
+        // SAFETY: as in `processes`; this value owns the block.
+        let count = unsafe { raw::stream_read(self.block.handle()) }.into_result()?;
+        let lost = thread_block::message_word(0);
+        let records = usize::try_from(count).ok().and_then(|count| self.block.get(..count));
+        Ok((records.ok_or(Status::Unknown)?, lost))
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // 0 ends the stream of the caller, and is not refused.
+        let _ = raw::value::stream_start(0);
+    }
 }
 
 /// Returns the trace ring of a SIP, oldest event first; also of one that ended recently. Of one that died otherwise

@@ -109,6 +109,7 @@ value_only! {
     device_exists(length);
     machine_power_off(exit_status);
     machine_restart();
+    stream_start(events);
     stack_left();
     memory_usage();
     principal_self();

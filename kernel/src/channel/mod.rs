@@ -14,6 +14,7 @@
 
 mod close;
 mod loans;
+mod observed;
 mod payment;
 mod receive;
 mod send;
@@ -32,6 +33,7 @@ use core::sync::atomic::Ordering;
 
 use abi::{HeldEndpoint, Status};
 
+use observed::Observed;
 use payment::{charge_receivers, owner_of};
 
 use crate::contract::{Contract, SideIndex};
@@ -109,6 +111,7 @@ pub struct Side {
     waiter: Waiter,
     pub(crate) loans_out: u32,
     home: u32,
+    observed: Observed,
 }
 
 /// The part guarded by the lock.
@@ -283,6 +286,7 @@ impl Side {
         self.head = 0;
         self.waiter = Waiter::Nobody;
         self.loans_out = 0;
+        self.observed = Observed::default();
         home
     }
 }

@@ -6,7 +6,7 @@ use abi::limits::{BLOCK_WORDS, MESSAGE_WORDS};
 use abi::{Status, TraceKind};
 
 use super::loans::receive_block;
-use super::{EndpointRef, Inner, NO_BLOCK, Received, Waiter, adopt_endpoint};
+use super::{EndpointRef, Inner, NO_BLOCK, Received, Waiter, adopt_endpoint, observed};
 use crate::contract::Monitored;
 use crate::exheap::{self, BLOCKS};
 use crate::lock::SpinGuard;
@@ -69,7 +69,11 @@ fn take(
     let message = contract.message(tag).ok_or(Status::BadHandle)?;
     buffer.write_words(&slot[1..=message.words]);
     // The sender's state allowed it, and both sides follow the same path, so there is a next state.
-    inner.sides[endpoint.side as usize].state = contract.next(state, tag).unwrap_or(state);
+    let side = &mut inner.sides[endpoint.side as usize];
+    side.state = contract.next(state, tag).unwrap_or(state);
+    if side.observed.is_on() {
+        observed::received(&mut inner, caller, endpoint.channel, endpoint.side, word);
+    }
     drop(inner);
     if !message.plain {
         adopt(caller, message, buffer);

@@ -8,7 +8,7 @@ use abi::limits::{BLOCK_WORDS, MESSAGE_WORDS};
 use abi::{BlockShape, EndpointShape, NO_TRANSITION, Status};
 
 use super::close::{close_all, drop_message};
-use super::{EndpointRef, Inner, NO_BLOCK, Place, SendError, Side, Waiter, adopt_endpoint};
+use super::{EndpointRef, Inner, NO_BLOCK, Place, SendError, Side, Waiter, adopt_endpoint, observed};
 use crate::contract::{Contract, Monitored, SideIndex};
 use crate::exheap::{self, BlockRef};
 use crate::lock::SpinGuard;
@@ -32,13 +32,13 @@ pub fn send(caller: ProcessRef, endpoint: EndpointRef, word: u64, buffer: Messag
         return Err(wrong_shape(contract, message, endpoint.side, state));
     }
     if message.plain {
-        return place(inner, endpoint, message, next, buffer);
+        return place(inner, caller, endpoint, message, next, buffer);
     }
     check_ranges(contract, message, state, buffer)?;
     if message.shape.endpoints.is_empty() {
         take_blocks(caller, endpoint, &mut inner, message, buffer)
             .map_err(|how| violation(contract, message, state, how))?;
-        return place(inner, endpoint, message, next, buffer);
+        return place(inner, caller, endpoint, message, next, buffer);
     }
     drop(inner);
     send_with_endpoints(caller, endpoint, message, (state, next), buffer)
@@ -164,6 +164,7 @@ fn untake_block(caller: ProcessRef, endpoint: EndpointRef, inner: &mut Inner, sh
 #[inline(always)]
 fn place(
     mut inner: SpinGuard<'static, Inner>,
+    caller: ProcessRef,
     endpoint: EndpointRef,
     message: &Monitored,
     next: u16,
@@ -179,6 +180,7 @@ fn place(
         let mut endpoints = Vec::new();
         drop_message(message, &words[1..], &mut endpoints);
         close_all(endpoints);
+        caller.sent.store(caller.sent.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         return Ok(());
     }
     let Some(slot) = inner.next_slot(peer.side) else {
@@ -189,6 +191,7 @@ fn place(
     slot[0] = message.word;
     buffer.read_words(&mut slot[1..=message.words]);
     inner.sides[peer.side as usize].waiting += 1;
+    observed::count_sent(&mut inner, caller, peer, message.word);
     inner.notify(peer);
     Ok(())
 }
@@ -228,7 +231,7 @@ fn send_with_endpoints(
         put_back(count);
         return Err(violation(contract, message, state, how));
     }
-    place(inner, endpoint, message, next, buffer)
+    place(inner, caller, endpoint, message, next, buffer)
 }
 
 /// Takes an endpoint from the caller for a message that goes out through `carrier`.

@@ -29,8 +29,7 @@ pub fn channel_send(endpoint: u64, message: u64) -> Result<u64, Status> {
     match channel::send(caller.process, target, message, caller.buffer) {
         Ok(()) => {
             let process = caller.process;
-            process.trace.add(TraceKind::Sent, endpoint, message & 0xffff);
-            process.sent.store(process.sent.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            process.trace.keep(TraceKind::Sent, endpoint, message & 0xffff);
             Ok(0)
         }
         Err(SendError::Status(status)) => Err(status),
@@ -73,7 +72,7 @@ fn answer(caller: Caller, endpoint: u64, received: Received) -> Result<u64, Stat
     match received {
         Received::Message(word) => {
             let process = caller.process;
-            process.trace.add(TraceKind::Received, endpoint, word & 0xffff);
+            process.trace.keep(TraceKind::Received, endpoint, word & 0xffff);
             process.received.store(process.received.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
             Ok(word)
         }

@@ -1,7 +1,7 @@
 //! Debugging and diagnostics.
 
 use abi::limits::{DEBUG_SINK_NAME_WORD, DEBUG_SINK_TEXT_WORD};
-use abi::{Status, TraceKind};
+use abi::{Status, StreamRecord, TraceKind};
 use manifest_model::Permission;
 
 use super::channels::close_sync;
@@ -9,6 +9,7 @@ use super::exchange::new_block;
 use super::{Caller, caller};
 use crate::machine::machine;
 use crate::memory::Record;
+use crate::process::stream;
 use crate::sync::SyncKind;
 use crate::sync::debug_sink::{self, Found, Written};
 use crate::{arch, audit, claims, contract, debug_output, diagnostics, exheap, lifecycle, memory, preempt, sched};
@@ -114,6 +115,21 @@ lists! {
     list_threads = diagnostics::threads();
     list_channels = diagnostics::channels();
     list_counters = diagnostics::counters();
+    list_latencies = diagnostics::latencies();
+}
+
+pub fn stream_start(events: u64) -> Result<u64, Status> {
+    stream::start(permitted()?.process, events).map(|()| 0)
+}
+
+pub fn stream_read(block: u64) -> Result<u64, Status> {
+    let caller = permitted()?;
+    let (count, lost) = report(block, |address, size| {
+        let write = |place, record: &StreamRecord| memory::write_record(address, size, place, record);
+        stream::read(caller.process, size / size_of::<StreamRecord>(), write)
+    })??;
+    caller.buffer.set(0, lost);
+    Ok(count)
 }
 
 pub fn list_trace(process_id: u64, block: u64) -> Result<u64, Status> {

@@ -1,12 +1,13 @@
 //! DMA: blocks that a device accesses by itself. They are pinned until the driver reports that the device is done with
 //! them, and quarantined with the device if the driver ends before that.
 
-use abi::Status;
+use abi::{Status, TraceKind};
 use core::sync::atomic::Ordering;
 
 use super::{OpenHardware, Origin};
 use crate::exheap::{self, BlockRef};
 use crate::machine::machine;
+use crate::process::stream;
 
 /// Maximum blocks pinned for one device: they are scanned with the device locked.
 const PINS: usize = 4096;
@@ -25,6 +26,10 @@ pub fn begin(open: OpenHardware, block: BlockRef, handle: u64) -> Result<u64, St
     match address {
         Some(address) => {
             inner.pinned.push(block);
+            if stream::is_on() {
+                let id = open.owner.id.load(Ordering::Relaxed);
+                stream::add(id, TraceKind::RequestBegun, handle, abi::DMA, block.size() as u64);
+            }
             Ok(address)
         }
         None => {
@@ -40,5 +45,9 @@ pub fn end(open: OpenHardware, block: BlockRef) -> Result<(), Status> {
     let position = inner.pinned.iter().position(|pinned| core::ptr::eq(*pinned, block)).ok_or(Status::BadHandle)?;
     inner.pinned.swap_remove(position);
     exheap::unpin(open.owner, block);
+    if stream::is_on() {
+        let id = open.owner.id.load(Ordering::Relaxed);
+        stream::add(id, TraceKind::RequestDone, block.handle(), 0, 0);
+    }
     Ok(())
 }

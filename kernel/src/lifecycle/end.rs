@@ -12,7 +12,7 @@ use super::graveyard::remember;
 use crate::lock::{SpinGuard, SpinLock};
 use crate::machine::machine;
 use crate::preempt::PENDING_KILL;
-use crate::process::{Epitaph, Life, PROCESSES, Process, ProcessRef, Threads};
+use crate::process::{Epitaph, Life, PROCESSES, Process, ProcessRef, Threads, stream};
 use crate::slab::{List, Listed, Slot};
 use crate::thread::{self, ThreadRef};
 use crate::wait::{Ticket, Woken};
@@ -184,6 +184,7 @@ fn finish(process: ProcessRef) {
     for index in core::iter::from_fn(|| process.pop_thread()) {
         release_thread(index);
     }
+    stream::ended(process);
     device::close_all(process);
     hardware::close_all(process);
     loop {

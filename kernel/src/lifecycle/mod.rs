@@ -86,11 +86,11 @@ fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRe
     process.kernel_quota.store(kernel_quota(&manifest.quota), Ordering::Relaxed);
     process.charged_children.store(0, Ordering::Relaxed);
     process.block_bytes.store(0, Ordering::Relaxed);
-    for counter in [&process.sent, &process.received, &process.cycles, &process.started_ns] {
+    for counter in [&process.sent, &process.sample_at, &process.received, &process.cycles, &process.started_ns] {
         counter.store(0, Ordering::Relaxed);
     }
     process.debug_text.set(parent.and_then(|parent| parent.debug_text.get()));
-    process.trace.clear();
+    process.trace.clear(process.id.load(Ordering::Relaxed));
     process.turn.reset();
     let parent_id = parent.map_or(0, |parent| parent.id.load(Ordering::Relaxed));
     process.trace.add(TraceKind::Created, parent_id, 0);

@@ -9,6 +9,7 @@ mod epitaph;
 mod owned;
 mod parameters;
 mod quota;
+pub mod stream;
 mod trace;
 mod turn;
 
@@ -69,6 +70,8 @@ pub struct Process {
     pub trace: Ring,
     /// Messages sent.
     pub sent: AtomicU64,
+    /// The latency of the first message is sampled that brings [`sent`](Self::sent) to at least this.
+    pub sample_at: AtomicU64,
     /// Messages received.
     pub received: AtomicU64,
     /// Cycles charged to its threads.

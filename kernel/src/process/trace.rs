@@ -5,6 +5,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use abi::{TraceKind, TraceRecord};
 use alloc::vec::Vec;
 
+use super::stream;
 use crate::cpu;
 
 /// Capacity of a ring, in events.
@@ -23,13 +24,25 @@ struct Event {
 #[derive(Default)]
 pub struct Ring {
     count: AtomicU64,
+    /// Process id of the SIP.
+    process: AtomicU64,
     events: [Event; EVENTS],
 }
 
 impl Ring {
-    /// Adds an event, with the time of this processor's last tick.
+    /// Adds an event here and to the stream.
     #[inline(always)]
     pub fn add(&self, kind: TraceKind, a: u64, b: u64) {
+        self.keep(kind, a, b);
+        if stream::is_on() {
+            stream::add(self.process.load(Ordering::Relaxed), kind, a, b, 0);
+        }
+    }
+
+    /// Adds an event, with the time of this processor's last tick, here alone. For messages, which reach the stream with
+    /// more about them.
+    #[inline(always)]
+    pub fn keep(&self, kind: TraceKind, a: u64, b: u64) {
         let number = self.count.load(Ordering::Relaxed);
         self.count.store(number + 1, Ordering::Relaxed);
         let event = &self.events[number as usize % EVENTS];
@@ -39,8 +52,9 @@ impl Ring {
         event.time_ns.store(cpu::tick_ns(), Ordering::Relaxed);
     }
 
-    /// Empties the ring.
-    pub fn clear(&self) {
+    /// Empties the ring, for the SIP with this process id.
+    pub fn clear(&self, process: u64) {
+        self.process.store(process, Ordering::Relaxed);
         self.count.store(0, Ordering::Relaxed);
     }
 

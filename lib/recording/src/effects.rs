@@ -52,7 +52,8 @@ const fn memory_by(function: &[u8]) -> Memory {
         b"heap_split" => Memory::RestOfBlock,
         b"heap_allocate" => Memory::ZeroBlock,
         b"memory_allocate" => Memory::ZeroPages,
-        b"list_processes" | b"list_threads" | b"list_channels" | b"list_counters" => Memory::OfArgument(0),
+        b"list_processes" | b"list_threads" | b"list_channels" | b"list_counters" | b"list_latencies"
+        | b"stream_read" => Memory::OfArgument(0),
         b"list_trace" | b"dma_end" => Memory::OfArgument(1),
         // These read a block, or only rename one.
         b"program_install" | b"program_check" | b"device_submit" | b"dma_begin" | b"heap_free" | b"heap_describe"
@@ -142,7 +143,8 @@ const fn memory_by(function: &[u8]) -> Memory {
         | b"debug_sink_create"
         | b"debug_sink_give"
         | b"debug_sink_read"
-        | b"debug_sink_close" => Memory::Nothing,
+        | b"debug_sink_close"
+        | b"stream_start" => Memory::Nothing,
         _ => panic!("state here what memory a return of this function gives its caller, so that it is recorded"),
     }
 }

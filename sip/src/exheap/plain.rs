@@ -69,7 +69,7 @@ macro_rules! plain_records {
     )*};
 }
 
-plain_records!(ProcessRecord, ThreadRecord, ChannelRecord, CounterRecord, TraceRecord);
+plain_records!(ProcessRecord, ThreadRecord, ChannelRecord, CounterRecord, TraceRecord, StreamRecord, LatencyRecord);
 
 /// Returns the size in bytes of a plain field of a structure, for [`plain!`](crate::plain!).
 #[doc(hidden)]

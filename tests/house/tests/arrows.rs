@@ -79,6 +79,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("lib/terminal", &["lib/command-language", "lib/line-editor"]),
     ("lib/test-needs", &[]),
     ("lib/text", &["abi"]),
+    ("lib/trace-file", &["abi"]),
     ("lib/uart-16550", &["lib/layout"]),
     ("lib/virtio-bus", &["lib/layout"]),
     ("lib/volume-kind", &[]),

@@ -113,7 +113,12 @@ fn words(event: &TraceRecord, message: Option<&Message>, names: &Names, endpoint
             None => format!("ended for an unknown reason ({a})"),
         },
         TraceKind::CameHome => String::from("got a lent block back"),
-        TraceKind::CoreBegins
+        TraceKind::Blocked
+        | TraceKind::GaveWay
+        | TraceKind::Resumed
+        | TraceKind::RequestBegun
+        | TraceKind::RequestDone
+        | TraceKind::CoreBegins
         | TraceKind::FaultedAt
         | TraceKind::CalledFrom
         | TraceKind::HeldEndpoint

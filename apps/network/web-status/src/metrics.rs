@@ -8,7 +8,7 @@ use alloc::string::{String, ToString};
 use core::fmt::{Display, Write};
 
 use sip::Status;
-use sip::diagnostics::{CounterRecord, name};
+use sip::diagnostics::{CounterRecord, LatencyRecord, name};
 use web_application::Reply;
 use web_application::message::RequestHead;
 
@@ -25,8 +25,10 @@ enum Kind {
     Counter,
     /// Goes up and down.
     Gauge,
+    /// Counts by upper bounds.
+    Histogram,
 }
-use Kind::{Counter, Gauge};
+use Kind::{Counter, Gauge, Histogram};
 
 /// Counters of the kernel: their names there, as metrics, and what they count.
 const KERNEL: &[(&str, &str, Kind, &str)] = &[
@@ -98,6 +100,7 @@ fn text(is_open: bool, snapshot: &Snapshot, counters: &[CounterRecord]) -> Strin
     kernel(&mut metrics, counters);
     processes(&mut metrics, snapshot);
     links(&mut metrics, snapshot);
+    latencies(&mut metrics, &snapshot.latencies);
     services(&mut metrics, snapshot);
     web(&mut metrics, snapshot);
     if is_open {
@@ -140,7 +143,11 @@ impl Metrics {
     /// Begins a family. Its samples follow, and no other's.
     fn family(&mut self, name: &str, kind: Kind, help: &str) {
         let suffix = if kind == Counter && !self.is_open { "_total" } else { "" };
-        let word = if kind == Counter { "counter" } else { "gauge" };
+        let word = match kind {
+            Counter => "counter",
+            Gauge => "gauge",
+            Histogram => "histogram",
+        };
         // Writing to a `String` cannot fail.
         let _ = writeln!(self.text, "# HELP {PREFIX}{name}{suffix} {help}\n# TYPE {PREFIX}{name}{suffix} {word}");
     }
@@ -235,6 +242,31 @@ fn links(metrics: &mut Metrics, snapshot: &Snapshot) {
     });
 }
 
+/// Of the kernel's bounds, powers of two, every second is a series.
+const BOUNDS: usize = 2;
+
+fn latencies(metrics: &mut Metrics, latencies: &[LatencyRecord]) {
+    const NAME: &str = "message_latency_seconds";
+    metrics.family(NAME, Histogram, "Time from send to receive, of sampled messages.");
+    for one in latencies {
+        let contract = name(&one.contract);
+        let labels = [("contract", contract.as_str()), ("to", crate::render::receiver(one))];
+        let mut below: u64 = 0;
+        for (bucket, count) in one.buckets.iter().enumerate() {
+            below = below.saturating_add(*count);
+            let bound = match LatencyRecord::bound_ns(bucket) {
+                Some(_) if bucket % BOUNDS != 0 => continue,
+                Some(bound_ns) => Nanoseconds(bound_ns).to_string(),
+                None => "+Inf".into(),
+            };
+            let [contract, to] = labels;
+            metrics.sample("message_latency_seconds_bucket", Histogram, &[contract, to, ("le", &bound)], below);
+        }
+        metrics.sample("message_latency_seconds_sum", Histogram, &labels, Nanoseconds(one.sum_ns));
+        metrics.sample("message_latency_seconds_count", Histogram, &labels, below);
+    }
+}
+
 fn services(metrics: &mut Metrics, snapshot: &Snapshot) {
     let label = |name: &str| [("service", name.to_string()), ("", String::new())];
     metrics.each(("service_up", Gauge, "Whether a service runs."), &snapshot.services, |service| {
@@ -287,6 +319,9 @@ mod tests {
         };
         let service =
             Service { name: "disk".into(), state: "running", process: 7, restarts: 3, path: "/dev/disk".into() };
+        let mut latency = LatencyRecord { to_exporter: 1, sum_ns: 9_000, ..LatencyRecord::default() };
+        latency.contract = text::pad("File");
+        (latency.buckets[0], latency.buckets[2], latency.buckets[27]) = (3, 4, 1);
         Snapshot {
             uptime_ns: 1_500_000_000,
             processors: 1,
@@ -296,6 +331,7 @@ mod tests {
             channels: 0,
             services: Vec::from([service]),
             web: Vec::from([("requests".into(), 9), ("answers-2xx".into(), 8)]),
+            latencies: Vec::from([latency]),
         }
     }
 
@@ -342,6 +378,22 @@ mod tests {
         ] {
             assert!(text.contains(sample), "no {sample} in {text}");
         }
+    }
+
+    #[test]
+    fn buckets_are_cumulative_and_end_with_all() {
+        let text = lines(true);
+        let labels = "contract=\"File\",to=\"exporter\"";
+        for sample in [
+            alloc::format!("singularity_message_latency_seconds_bucket{{{labels},le=\"0.000000256\"}} 3\n"),
+            alloc::format!("singularity_message_latency_seconds_bucket{{{labels},le=\"0.000001024\"}} 7\n"),
+            alloc::format!("singularity_message_latency_seconds_bucket{{{labels},le=\"+Inf\"}} 8\n"),
+            alloc::format!("singularity_message_latency_seconds_sum{{{labels}}} 0.000009000\n"),
+            alloc::format!("singularity_message_latency_seconds_count{{{labels}}} 8\n"),
+        ] {
+            assert!(text.contains(&sample), "no {sample} in {text}");
+        }
+        assert!(text.contains("# TYPE singularity_message_latency_seconds histogram\n"), "{text}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use alloc::string::{String, ToString};
 use core::fmt::Write;
 
+use sip::diagnostics::{LatencyRecord, name};
 use text::{bytes, count, duration};
 use web_application::message::{Escaped, FAVICON, JsonWriter};
 
@@ -19,6 +20,7 @@ pub fn json(snapshot: &Snapshot) -> String {
         json.name("processes").list(|json| snapshot.processes.iter().for_each(|one| process(json, one)));
         json.name("links").list(|json| snapshot.links.iter().for_each(|one| link(json, one)));
         json.name("services").list(|json| snapshot.services.iter().for_each(|one| service(json, one)));
+        json.name("latencies").list(|json| snapshot.latencies.iter().for_each(|one| latency(json, one)));
         json.name("web").object(|json| {
             for (name, value) in &snapshot.web {
                 json.name(name).number(*value);
@@ -64,6 +66,27 @@ fn service(json: &mut JsonWriter, service: &Service) {
         json.name("restarts").number(service.restarts);
         json.name("path").string(&service.path);
     });
+}
+
+fn latency(json: &mut JsonWriter, latency: &LatencyRecord) {
+    json.object(|json| {
+        json.name("contract").string(&name(&latency.contract));
+        json.name("to").string(receiver(latency));
+        json.name("samples").number(latency.count());
+        // Bounds; 0 is none.
+        json.name("median_ns").number(latency.quantile_ns(500).unwrap_or(0));
+        json.name("p99_ns").number(latency.quantile_ns(990).unwrap_or(0));
+    });
+}
+
+/// A bound of latencies, for people.
+fn below(bound_ns: Option<u64>) -> String {
+    bound_ns.map_or_else(|| "long".into(), |ns| alloc::format!("< {}", duration(ns)))
+}
+
+/// The end that receives.
+pub fn receiver(latency: &LatencyRecord) -> &'static str {
+    if latency.to_exporter != 0 { "exporter" } else { "importer" }
 }
 
 /// Formats the tables.
@@ -121,6 +144,18 @@ pub fn table(snapshot: &Snapshot) -> String {
             one.waiting
         );
     }
+    page += "</table><h2>Latencies</h2><table><tr><th>Contract<th>To<th>Samples<th>Median<th>99 %</tr>";
+    for one in &snapshot.latencies {
+        let (contract, to) = (name(&one.contract), receiver(one));
+        let [median, p99] = [500, 990].map(|permille| below(one.quantile_ns(permille)));
+        let (median, p99) = (Escaped(&median), Escaped(&p99));
+        let _ = writeln!(
+            page,
+            "<tr><td>{}<td>{to}<td>{}<td>{median}<td>{p99}</tr>",
+            Escaped(&contract),
+            count(one.count())
+        );
+    }
     page += "</table></body></html>\n";
     page
 }
@@ -134,6 +169,8 @@ mod tests {
     fn snapshot() -> Snapshot {
         let link =
             Link { importer: 1, exporter: 2, contract: "File".into(), count: 3, waiting: 0, state: "READY".into() };
+        let mut latency = LatencyRecord { contract: text::pad("File"), ..LatencyRecord::default() };
+        (latency.buckets[2], latency.buckets[4]) = (98, 2);
         Snapshot {
             uptime_ns: 5,
             processors: 2,
@@ -143,6 +180,7 @@ mod tests {
             channels: 3,
             services: Vec::new(),
             web: Vec::from([("requests".into(), 12)]),
+            latencies: Vec::from([latency]),
         }
     }
 
@@ -150,7 +188,8 @@ mod tests {
     fn a_look_is_json() {
         let expected = "{\"uptime_ns\":5,\"processors\":2,\"programs\":9,\"channels\":3,\"processes\":[],\
             \"links\":[{\"importer\":1,\"exporter\":2,\"contract\":\"File\",\"count\":3,\"waiting\":0,\"state\":\"READY\"}],\
-            \"services\":[],\"web\":{\"requests\":12}}";
+            \"services\":[],\"latencies\":[{\"contract\":\"File\",\"to\":\"importer\",\"samples\":100,\"median_ns\":1024,\"p99_ns\":4096}],\
+            \"web\":{\"requests\":12}}";
         assert_eq!(json(&snapshot()), expected);
     }
 
@@ -158,6 +197,7 @@ mod tests {
     fn a_look_is_a_table() {
         let page = table(&snapshot());
         assert!(page.contains("<tr><td>File<td>1<td>2<td>3<td>0<td>READY</tr>"), "{page}");
+        assert!(page.contains("<tr><td>File<td>importer<td>100<td>&lt; 1.0 us<td>&lt; 4.0 us</tr>"), "{page}");
         assert!(page.contains("<h2>Web server</h2><table><tr><td>requests<td>12</tr>"), "{page}");
     }
 }

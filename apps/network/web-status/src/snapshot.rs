@@ -8,7 +8,7 @@ use client::namespace::Namespace;
 use client::processes::state_word;
 use client::services;
 use sip::Status;
-use sip::diagnostics::{ChannelRecord, ProcessRecord, name};
+use sip::diagnostics::{ChannelRecord, LatencyRecord, ProcessRecord, name};
 use sip::exheap::ExVec;
 
 /// Lifetime of a snapshot in nanoseconds.
@@ -97,6 +97,8 @@ pub struct Snapshot {
     pub services: Vec<Service>,
     /// Counters of the web server by name; empty if not available.
     pub web: Vec<(String, u64)>,
+    /// Latencies of sampled messages, by contract and direction.
+    pub latencies: Vec<LatencyRecord>,
 }
 
 /// Takes snapshots at a limited rate.
@@ -153,6 +155,7 @@ impl Watch {
             channels: channels.len() as u64,
             services: services.collect(),
             web,
+            latencies: sip::diagnostics::latencies()?.to_vec(),
         })
     }
 }

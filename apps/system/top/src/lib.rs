@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use client::namespace::Namespace;
 use line_editor::Key;
 use sip::Deadline;
-use sip::diagnostics::{List, ProcessRecord, name};
+use sip::diagnostics::{LatencyRecord, List, ProcessRecord, name};
 use stdio::{Output, report};
 use text::{Align, Table, bytes, count, duration};
 use tool_kit::screen::{Event, Screen};
@@ -48,6 +48,15 @@ pub fn main(startup: Startup) -> i32 {
         };
         let mut text = if terminal && look + 1 < looks { String::from(HOME) } else { String::new() };
         text += &table(old, new, now.0.saturating_sub(before.0));
+        if startup.latencies {
+            match sip::diagnostics::latencies() {
+                Ok(latencies) => text += &latency_table(&latencies),
+                Err(status) => {
+                    report::error(format_args!("the latencies cannot be listed: {}", status.text()));
+                    return 1;
+                }
+            }
+        }
         if output.write(text.as_bytes()).and_then(|()| output.flush()).is_err() {
             return 1;
         }
@@ -77,6 +86,30 @@ fn wait(screen: &mut Option<Screen>, deadline: Deadline) -> Wish {
     }
     sip::time::sleep_until(deadline);
     Wish::More
+}
+
+/// Formats the contracts with most samples. A latency is shown as the bound of its bucket.
+fn latency_table(latencies: &[LatencyRecord]) -> String {
+    let mut busiest: Vec<&LatencyRecord> = latencies.iter().collect();
+    busiest.sort_by_key(|one| (core::cmp::Reverse(one.count()), one.contract, one.to_exporter));
+    let mut table = Table::new(&[
+        ("CONTRACT", Align::Left),
+        ("TO", Align::Left),
+        ("SAMPLES", Align::Right),
+        ("MEDIAN", Align::Right),
+        ("99 %", Align::Right),
+    ]);
+    let below = |bound: Option<u64>| bound.map_or_else(|| String::from("long"), |ns| format!("< {}", duration(ns)));
+    for one in busiest.into_iter().take(ROWS) {
+        table.row([
+            name(&one.contract),
+            String::from(if one.to_exporter != 0 { "exporter" } else { "importer" }),
+            count(one.count()),
+            below(one.quantile_ns(500)),
+            below(one.quantile_ns(990)),
+        ]);
+    }
+    format!("\n{}", table.render())
 }
 
 fn table(old: &List<ProcessRecord>, new: &List<ProcessRecord>, elapsed_cycles: u64) -> String {
@@ -118,4 +151,22 @@ fn table(old: &List<ProcessRecord>, new: &List<ProcessRecord>, elapsed_cycles: u
         bytes(memory),
         table.render()
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contracts_are_ordered_by_samples() {
+        let record = |contract: &str, fast, slow| {
+            let mut record = LatencyRecord { contract: text::pad(contract), ..LatencyRecord::default() };
+            (record.buckets[1], record.buckets[10]) = (fast, slow);
+            record
+        };
+        let text = latency_table(&[record("File", 3, 0), record("Disk", 90, 10)]);
+        let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+        assert_eq!(rows[2], ["Disk", "importer", "100", "<", "512", "ns", "<", "262.1", "us"]);
+        assert_eq!(rows[3][..3], ["File", "importer", "3"]);
+    }
 }

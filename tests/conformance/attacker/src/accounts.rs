@@ -5,7 +5,7 @@
 
 use alloc::vec::Vec;
 
-use sip::abi::{FUNCTIONS, name_tag, type_tag};
+use sip::abi::{FUNCTIONS, limits, name_tag, type_tag};
 
 use crate::Act;
 use crate::messages::{ANSWER, CALL, GIVE, receive, send};
@@ -79,6 +79,9 @@ const ROWS: &[(&str, Calls)] = &[
     ("list_channels", Plain),
     ("list_counters", Plain),
     ("list_trace", Plain),
+    ("list_latencies", Plain),
+    ("stream_start", Own(|| repeat("stream_start", 1, &[limits::STREAM_EVENTS]))),
+    ("stream_read", Plain),
     ("epitaphs", Plain),
     ("audit_read", Plain),
     ("contract_automaton", Plain),

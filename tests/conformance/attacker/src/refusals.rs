@@ -192,12 +192,15 @@ fn changed(own: &Own) -> u64 {
 fn without_permission() -> i32 {
     let block = make(Kind::Block).expect("a block");
     let child = child().expect("a child");
-    let calls: [(&str, &[u64]); 19] = [
+    let calls: [(&str, &[u64]); 22] = [
         ("list_processes", &[block]),
         ("list_threads", &[block]),
         ("list_channels", &[block]),
         ("list_counters", &[block]),
         ("list_trace", &[1, block]),
+        ("list_latencies", &[block]),
+        ("stream_start", &[8]),
+        ("stream_read", &[block]),
         ("epitaphs", &[]),
         ("contract_automaton", &[0]),
         ("audit_read", &[0]),

@@ -7,7 +7,7 @@ use conformance_contract::errand::ImpReadyAfterCall;
 use sip::process::Child;
 use sip::{Deadline, diagnostics, thread};
 
-use crate::job::{attacker, channel, end_of};
+use crate::job::{ATTACKER, Job, VICTIM, channel, end_of};
 use crate::{Body, Outcome, Settings, Test, check};
 
 /// Uncharged growth: chunks of free slots, the suite's own blocks, stacks of measured threads.
@@ -60,7 +60,9 @@ fn charged(child: &Child) -> Result<u64, String> {
 
 fn is_charged(_: &Settings, number: usize) -> Outcome {
     let (importer, exporter) = channel()?;
-    let child = attacker("account").number(number as u64).server(exporter).start()?;
+    // The one function that keeps memory and needs a permission.
+    let program = if sip::abi::FUNCTIONS[number].name == "stream_start" { VICTIM } else { ATTACKER };
+    let child = Job::new(program, "account").number(number as u64).server(exporter).start()?;
     let ask = |importer: conformance_contract::errand::Imp<conformance_contract::errand::states::Ready>| match importer
         .call(0)
         .receive()

@@ -20,7 +20,7 @@ const SIZES: [u64; 5] = [1, 200, 4096, 1 << 16, 1 << 20];
 const EXCHANGES: u64 = 4;
 /// Bits of the number of the citizen's act.
 const LENT: u64 = 1 << 32;
-const EXCHANGES_BIT: u32 = 40;
+pub(crate) const EXCHANGES_BIT: u32 = 40;
 
 /// The two processes, and the moments of the test.
 struct Copies {

@@ -27,6 +27,7 @@ mod principals;
 mod resources;
 mod scheduling;
 mod shortage;
+mod stream;
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -95,6 +96,7 @@ pub fn main(startup: Startup) -> i32 {
         kills::tests(),
         copies::tests(),
         accounts::tests(),
+        stream::tests(),
         scheduling::tests(),
         crowds::tests(),
         hardware::tests(),

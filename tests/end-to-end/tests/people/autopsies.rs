@@ -1,7 +1,7 @@
 //! Deaths of programs: what is kept of them, and the back traces that `cargo sing autopsy` makes of it.
 
-use std::io::Write;
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use end_to_end::{BareMachine, Machine, Run, finish, repository, sing};
@@ -13,12 +13,15 @@ const DEATH: &str = "extensible-parent a crash; log crashing-extension; log --co
 const FUNCTIONS: [&str; 4] =
     ["sip::entry::panicked", "core::panicking::panic_fmt", "crashing_extension::main", "sip::entry::run"];
 
-fn autopsy(words: &[&str], input: &str) -> Run {
-    let mut command = Command::new(sing());
-    command.arg("autopsy").args(words).current_dir(repository());
+fn autopsy(text: &str) -> Run {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    file.as_file().write_all(input.as_bytes()).expect("it is written");
-    command.stdin(Stdio::from(file.reopen().expect("it is there")));
+    std::fs::write(file.path(), text).expect("it is written");
+    autopsy_of(file.path())
+}
+
+fn autopsy_of(file: &Path) -> Run {
+    let mut command = Command::new(sing());
+    command.arg("autopsy").arg(file).current_dir(repository());
     finish(command, "autopsy", Duration::from_secs(60))
 }
 
@@ -43,7 +46,7 @@ fn a_panic_is_traced_by_function_with_all_that_was_held() {
     for part in ["where it was and what it held", "  code 0x", "lent to it", "(Extension, READY)"] {
         assert!(shown.contains(part), "`log` does not show `{part}`:\n{run}");
     }
-    let told = autopsy(&[], &format!("noise\ncore of process {core}"));
+    let told = autopsy(&format!("noise\ncore of process {core}"));
     let text = told.text();
     has_back_trace(&text);
     for part in [
@@ -61,9 +64,9 @@ fn a_panic_is_traced_by_function_with_all_that_was_held() {
     let identity = core.split_whitespace().nth(2).expect("an identity");
     let other = format!("core of process {core}").replace(identity, &"0".repeat(32));
     let (cut, _) = other.split_once("end of core").expect("an end");
-    let told = autopsy(&[], cut);
+    let told = autopsy(cut);
     assert!(told.text().contains("no built system has this package") && told.text().contains("is missing)"), "{told}");
-    assert_eq!(autopsy(&[], "nothing\n").status, Some(1));
+    assert_eq!(autopsy("nothing\n").status, Some(1));
 }
 
 #[test]
@@ -78,7 +81,7 @@ fn a_bare_machine_writes_a_core_to_its_serial_line() {
     run.orderly();
     let text = run.text();
     let (_, core) = text.split_once("core of process ").expect("a core");
-    has_back_trace(&autopsy(&[], &format!("core of process {core}")).text());
+    has_back_trace(&autopsy(&format!("core of process {core}")).text());
 }
 
 /// The service writes by itself, to a folder of the host that it creates.
@@ -93,7 +96,5 @@ fn a_running_system_writes_cores_to_a_folder() {
     let files: Vec<_> = std::fs::read_dir(&cores).expect("a folder").flatten().map(|entry| entry.path()).collect();
     let [file] = files.as_slice() else { panic!("{files:?}:\n{run}") };
     assert!(file.file_name().expect("a name").to_string_lossy().starts_with("crashing-extension-"), "{files:?}");
-    let mut command = Command::new(sing());
-    command.arg("autopsy").arg(file).current_dir(repository());
-    has_back_trace(&finish(command, "autopsy", Duration::from_secs(60)).text());
+    has_back_trace(&autopsy_of(file).text());
 }

@@ -49,7 +49,8 @@ fn a_breakpoint_in_one_program_may_stop_that_one_alone() {
     let commands = "break text_apps::echo::main\nrun\ninfo threads";
     let run = debug(&["--machine", "hosted", "--stop", "program", "-c", "echo first", "--batch", commands]);
     let text = run.text();
-    let processors: Vec<_> = text.lines().filter(|line| line.contains("\"processor ")).collect();
+    let processors: Vec<_> =
+        text.lines().filter(|line| line.contains("\"processor ") && line.contains("(LWP ")).collect();
     assert_eq!(processors.len(), 2, "{run}");
     assert_eq!(processors.iter().filter(|line| line.contains("(running)")).count(), 1, "{run}");
     assert_eq!(processors.iter().filter(|line| line.contains("text_apps::echo::main")).count(), 1, "{run}");
@@ -61,11 +62,32 @@ fn gdb_stops_in_the_run_of_a_seed_without_changing_it() {
     if is_missing("gdb") {
         return;
     }
-    let run = debug(&["--seed", "3", "-c", "echo first; echo second", "--batch", STOPS]);
+    const COMMANDS: &str = "echo first; echo second";
+    let report = tempfile::NamedTempFile::new().expect("a file");
+    // gdb shows the machine's arguments between quotation marks.
+    let with_report = format!(
+        "python given = gdb.execute('show args', to_string=True).split('\"', 1)[1].rsplit('\"', 1)[0]\n\
+         python gdb.execute('set args ' + given + ' --report {}')",
+        report.path().display()
+    );
+    let run = debug(&["--seed", "3", "-c", COMMANDS, "--batch", &with_report, "--batch", STOPS]);
     let text = run.text();
-    // A machine of one thread: gdb names none.
     assert_eq!(text.matches("Breakpoint 1, 0x").count(), 2, "{run}");
     assert!(text.contains("in sip::entry::run ()") && text.contains("second\n"), "{run}");
+    let report = std::fs::read_to_string(report.path()).expect("a report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let mut command = Command::new(sing());
+    command.args(["simulate", "--seed", "3", "--processors", "1", "--faults", "preempt,switch,delay", "--json"]);
+    let undisturbed = finish(
+        {
+            command.args(["-c", COMMANDS]).current_dir(repository());
+            command
+        },
+        "simulate",
+        LIMIT,
+    );
+    let hash = report["hash"].as_str().expect("a hash");
+    assert!(undisturbed.text().contains(hash), "{hash}: {undisturbed}\n{run}");
     let refused = debug(&["--seed", "3", "--faults", "step", "-c", "true", "--batch", "run"]);
     assert!(refused.errors.contains("trap flag"), "{refused}");
 }
@@ -79,7 +101,7 @@ fn lldb_stops_in_a_program_of_the_hosted_machine() {
     let run = debug(&["--machine", "hosted", "--debugger", "lldb", "-c", "echo first", "--batch", commands]);
     let text = run.text();
     assert!(text.contains("stop reason = breakpoint") && text.contains("echo`text_apps::echo::main"), "{run}");
-    assert!(text.contains("first\n") && text.contains("exited with status = 0"), "{run}");
+    assert!(text.contains("\nfirst") && text.contains("exited with status = 0"), "{run}");
 }
 
 /// An adapter, and what it sends.

@@ -56,6 +56,7 @@ mod storms;
 mod systems;
 mod terminals;
 mod tools;
+mod traces;
 mod trust;
 mod unreliable_file_systems;
 mod unsafe_code;

@@ -26,6 +26,29 @@ fn metrics(client: &mut WebClient, fields: &str) -> String {
     answer.text()
 }
 
+/// Every bucket counts at least what the one before it counts, and the last one all.
+#[track_caller]
+fn histograms_add_up(samples: &BTreeMap<&str, f64>) {
+    const NAME: &str = "singularity_message_latency_seconds";
+    let mut directory = 0.0;
+    let counts =
+        samples.iter().filter_map(|(name, count)| Some((name.strip_prefix(NAME)?.strip_prefix("_count")?, *count)));
+    for (labels, count) in counts {
+        let start = format!("{NAME}_bucket{},le=\"", labels.trim_end_matches('}'));
+        let of_it =
+            samples.iter().filter_map(|(name, below)| Some((name.strip_prefix(&start)?.strip_suffix("\"}")?, *below)));
+        let bound = |text: &str| text.parse().unwrap_or(f64::INFINITY);
+        let mut buckets: Vec<(f64, f64)> = of_it.map(|(text, below)| (bound(text), below)).collect();
+        buckets.sort_by(|one, other| one.0.total_cmp(&other.0));
+        assert!(buckets.len() > 10 && buckets.is_sorted_by(|one, other| one.1 <= other.1), "{labels}: {buckets:?}");
+        assert_eq!(buckets.last(), Some(&(f64::INFINITY, count)), "{labels}");
+        let sum = samples.get(format!("{NAME}_sum{labels}").as_str()).expect("a sum");
+        assert!(count >= 1.0 && *sum > 0.0, "{labels}: {count} samples take {sum} s");
+        directory += if labels.contains("\"Directory\"") { count } else { 0.0 };
+    }
+    assert!(directory > 5.0, "{directory} samples of messages to and from directories");
+}
+
 #[test]
 fn metrics_say_what_the_system_does() {
     let supervisor = Supervisor::of_small_site();
@@ -46,6 +69,7 @@ fn metrics_say_what_the_system_does() {
     assert_eq!(value("singularity_service_up{service=\"web-server\"}"), 1.0);
     assert!(value("singularity_uptime_seconds") > 0.4);
     assert!(value("singularity_contract_channels{contract=\"TcpConnection\"}") >= 1.0);
+    histograms_add_up(&samples);
     let of_server = |figure: &str| {
         let mut all =
             samples.iter().filter(|(name, _)| name.starts_with(figure) && name.contains("program=\"web-server\""));

@@ -53,6 +53,22 @@ pub(super) fn scene(name: &str) -> Option<Scene> {
             stage.run("list_trace", &[id, block]);
             stage.run("heap_free", &[block]);
         },
+        "list_latencies" => |stage| list(stage, "list_latencies"),
+        "stream_start" => |stage| {
+            // Another stage may have it.
+            let statuses = &[Status::Busy];
+            if stage.one_of("stream_start", &[64 + stage.round % 512], statuses).is_some() {
+                stage.run("stream_start", &[0]);
+            }
+        },
+        "stream_read" => |stage| {
+            let block = block(RECORDS_BYTES);
+            if stage.one_of("stream_start", &[512], &[Status::Busy]).is_some() {
+                // The other thread may have ended it.
+                stage.one_of("stream_read", &[block], &[Status::WrongState]);
+            }
+            stage.run("heap_free", &[block]);
+        },
         "epitaphs" => |stage| free_answer(stage, "epitaphs", &[]),
         "audit_read" => |stage| free_answer(stage, "audit_read", &[0]),
         "contract_automaton" => |stage| free_answer(stage, "contract_automaton", &[0]),
