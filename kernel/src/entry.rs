@@ -99,8 +99,13 @@ macro_rules! define_entries {
         /// Whether an entry begins less than [`MAX_PROLOGUE_BYTES`] before this instruction.
         fn is_prologue(instruction: usize) -> bool {
             let holds = |entry: *const ()| instruction.wrapping_sub(entry.addr()) < MAX_PROLOGUE_BYTES;
-            $($(holds($name as *const ()) || holds(measured::$name as *const ()) || holds(recorded::$name as *const ())
-                || holds(replayed::$name as *const ()) ||)*)* false
+            $($(holds($name as *const ()) || holds(measured::$name as *const ()) || recorder::CAN_RECORD && holds(recorded::$name as *const ()) ||)*)* false
+        }
+
+        /// The same of a replay's entries, which a machine without replays need not have.
+        fn is_replayed_prologue(instruction: usize) -> bool {
+            let holds = |entry: *const ()| instruction.wrapping_sub(entry.addr()) < MAX_PROLOGUE_BYTES;
+            $($(holds(replayed::$name as *const ()) ||)*)* false
         }
     };
 }
@@ -176,8 +181,8 @@ pub fn replay_hooks() -> replay::Hooks {
     replay::Hooks {
         table_address: core::ptr::from_ref(&REPLAYED).addr(),
         is_sip_code,
-        is_overflow_at_entry,
-        describe_fault,
+        is_overflow_at_entry: is_replays_overflow_at_entry,
+        describe_fault: describe_replays_fault,
         used_up_at_call,
     }
 }
@@ -197,10 +202,22 @@ pub fn machine_entries() -> KernelEntries {
     }
 }
 
-/// Whether a fault at this instruction and address is a stack's end met by an entry, of the stack with this thread block.
-fn is_overflow_at_entry(thread_block: usize, instruction: usize, address: usize) -> bool {
+fn describe_replays_fault(thread_block: usize, fault: &Fault) -> Epitaph {
+    let in_reserve = fault.address.wrapping_sub(thread_block & !(STACK_SLOT_BYTES - 1)) < STACK_RESERVE_BYTES;
+    match fault.kind {
+        FaultKind::Memory if in_reserve && is_replayed_prologue(fault.instruction) => used_up_at_call(),
+        _ => describe_fault(thread_block, fault),
+    }
+}
+
+/// Whether an address lies in the guard of the stack with this thread block.
+fn is_guard(thread_block: usize, address: usize) -> bool {
     let guard = thread_block & !(STACK_SLOT_BYTES - 1);
-    thread_block != 0 && address.wrapping_sub(guard) < STACK_GUARD_BYTES && is_prologue(instruction)
+    thread_block != 0 && address.wrapping_sub(guard) < STACK_GUARD_BYTES
+}
+
+fn is_replays_overflow_at_entry(thread_block: usize, instruction: usize, address: usize) -> bool {
+    is_guard(thread_block, address) && is_replayed_prologue(instruction)
 }
 
 extern "C" fn is_sip_code(instruction: usize) -> bool {
@@ -211,7 +228,7 @@ extern "C" fn is_sip_code(instruction: usize) -> bool {
 const MAX_PROLOGUE_BYTES: usize = 48;
 
 extern "C" fn overflowed_at_entry(instruction: usize, address: usize) -> bool {
-    is_overflow_at_entry(stack_top(), instruction, address)
+    is_guard(stack_top(), address) && is_prologue(instruction)
 }
 
 extern "C" fn tick(timer: bool) -> bool {

@@ -37,15 +37,18 @@ pub struct Piece {
     pub content: Content<()>,
 }
 
+/// Whether this kernel can record: one of a bare machine cannot, and has none of the code.
+pub const CAN_RECORD: bool = cfg!(feature = "recording");
+
 /// Whether the run is recorded.
 #[inline(always)]
 pub fn is_on() -> bool {
-    ON.load(Ordering::Relaxed)
+    CAN_RECORD && ON.load(Ordering::Relaxed)
 }
 
 /// Begins a recording if the machine takes one. Called at boot, before there are threads.
 pub fn start(system_image: &'static [u8]) {
-    if !machine().takes_recording() {
+    if !CAN_RECORD || !machine().takes_recording() {
         return;
     }
     let layout = machine().layout();

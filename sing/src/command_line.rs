@@ -171,7 +171,7 @@ pub struct RunArguments {
     /// Environment variable of the program of --wasm
     #[arg(long, value_name = "NAME=VALUE", requires = "wasm")]
     pub env: Vec<String>,
-    /// Record the run for `cargo sing replay`; of a bare machine a folder, which is created
+    /// Record the run for `cargo sing replay`
     #[arg(long, value_name = "FILE")]
     pub record: Option<PathBuf>,
     /// Parameter for the first program

@@ -15,7 +15,6 @@ use std::process::Command;
 use clap::Args;
 use recording::Reader;
 
-use crate::bare;
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 use crate::systems::{self, Platform};
@@ -39,9 +38,6 @@ pub struct ReplayArguments {
     /// List when the block at this address changed its owner
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     pub block: Option<u64>,
-    /// Additional QEMU argument for the recording of a bare machine, such as -s and -S for a debugger
-    #[arg(long, value_name = "ARGUMENT", allow_hyphen_values = true)]
-    pub qemu: Vec<std::ffi::OsString>,
     /// Do not confine the machine by seccomp and Landlock, for debuggers
     #[arg(long)]
     pub unconfined: bool,
@@ -59,14 +55,6 @@ fn address(text: &str) -> Result<u64, String> {
 pub fn replay(repository: &Repository, arguments: &ReplayArguments) -> Outcome<u8> {
     if arguments.processes || arguments.messages || arguments.block.is_some() {
         return query(arguments);
-    }
-    if arguments.file.is_dir() {
-        if arguments.process.is_some() {
-            return Err(
-                Failure::new("the recording of a bare machine is replayed as a whole").remedy("remove --process")
-            );
-        }
-        return bare::recording::replay(&arguments.file, &arguments.qemu);
     }
     let machine = systems::machine(repository, Platform::Hosted)?;
     let mut command = Command::new(&machine);

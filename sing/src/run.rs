@@ -7,9 +7,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::bare::guest;
 use crate::bare::prepared::{self, Person, Prepared};
 use crate::bare::qemu::Kind;
-use crate::bare::{self, guest};
 use crate::command_line::{MachineName, RunArguments};
 use crate::demo_disk;
 use crate::failure::{Failure, Outcome};
@@ -127,6 +127,11 @@ fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site:
             Failure::new("--unconfined applies to the hosted machine only").remedy("remove it, or remove --machine")
         );
     }
+    if arguments.record.is_some() {
+        return Err(
+            Failure::new("--record applies to the hosted machine only").remedy("remove it, or remove --machine")
+        );
+    }
     prepared::folders(arguments)?;
     let disks = disks(repository, arguments)?;
     let system = repository.system_manifest(arguments.system.as_deref().unwrap_or(Path::new(systems::BARE)))?;
@@ -135,10 +140,7 @@ fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site:
     let mut arguments = arguments.clone();
     arguments.parameter.extend(service.iter().filter_map(|service| service.parameter).map(String::from));
     let person = if service.is_some() { Person::Elsewhere } else { Person::AtConsole };
-    let mut prepared = Prepared::new(repository, kind, &arguments, &disks, person)?;
-    if let Some(folder) = &arguments.record {
-        bare::recording::begin(&mut prepared.hardware, folder)?;
-    }
+    let prepared = Prepared::new(repository, kind, &arguments, &disks, person)?;
     announce(site, service.as_ref())?;
     let end = guest::run(&prepared.hardware, service.as_ref())?;
     // Removes its files and restores the terminal before this returns or execs.

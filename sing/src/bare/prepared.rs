@@ -91,7 +91,6 @@ impl Prepared {
             network: network(arguments)?,
             kernel: ready.machine,
             boot_image: boot_image.path().into(),
-            recording: None,
             more: more_words(arguments),
         };
         hardware.refuse_too_many_devices()?;

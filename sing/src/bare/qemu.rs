@@ -86,28 +86,8 @@ pub struct Hardware {
     pub kernel: PathBuf,
     /// The boot image handed to the kernel.
     pub boot_image: PathBuf,
-    /// Recording of the whole machine that is made or replayed.
-    pub recording: Option<Recording>,
     /// Further QEMU arguments.
     pub more: Vec<OsString>,
-}
-
-/// QEMU's own recording of a machine: what enters it, counted in instructions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Recording {
-    /// Its file.
-    pub file: PathBuf,
-    /// Whether it is made or replayed.
-    pub mode: Mode,
-}
-
-/// What is done with a recording.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// It is made.
-    Record,
-    /// It is replayed.
-    Replay,
 }
 
 /// Returns the path of QEMU, after trying to install it.
@@ -159,10 +139,6 @@ impl Hardware {
         }
         words.add(if self.kvm { "-accel kvm -cpu host" } else { "-accel tcg -cpu max" });
         words.add(&format!("-smp {} -m {}M", self.processors, self.mebibytes));
-        if let Some(Recording { file, mode }) = &self.recording {
-            let mode = if *mode == Mode::Record { "record" } else { "replay" };
-            words.with_file("-icount", &format!("shift=auto,rr={mode},rrfile="), file, "")?;
-        }
         words.with_file("-chardev", "socket,id=console,path=", console, "")?;
         words.with_file("-chardev", "socket,id=debug,path=", debug, "")?;
         words.with_file("-chardev", "socket,id=control,path=", control, "")?;
@@ -187,19 +163,9 @@ impl Hardware {
             Kind::Q35 => ",disable-legacy=on",
         };
         for (number, disk) in self.disks.iter().enumerate() {
-            let access = match (&self.recording, disk.read_only) {
-                // A replay must find the disk as the recorded machine did.
-                (Some(_), _) => ",snapshot=on",
-                (None, true) => ",readonly=on",
-                (None, false) => "",
-            };
+            let access = if disk.read_only { ",readonly=on" } else { "" };
             words.with_file("-drive", &format!("if=none,id=disk{number},format=raw,file="), &disk.path, access)?;
-            let mut drive = format!("disk{number}");
-            if self.recording.is_some() {
-                words.add(&format!("-drive if=none,id=replayed{number},driver=blkreplay,image={drive}"));
-                drive = format!("replayed{number}");
-            }
-            words.add(&format!("-device virtio-blk-{bus},drive={drive}{modern}"));
+            words.add(&format!("-device virtio-blk-{bus},drive=disk{number}{modern}"));
         }
         for (number, folder) in self.folders.iter().enumerate() {
             let access = if folder.is_read_only { ",readonly=on" } else { "" };
@@ -220,9 +186,6 @@ impl Hardware {
         words.add(&format!("-device virtio-rng-{bus}{modern}"));
         if let Some(network) = &self.network {
             words.add(&format!("-netdev {} -device virtio-net-{bus},netdev=net0{modern}", network.backend()));
-            if self.recording.is_some() {
-                words.add("-object filter-replay,id=replayed,netdev=net0");
-            }
         }
         Ok(())
     }
@@ -276,7 +239,6 @@ mod tests {
             network,
             kernel: "k".into(),
             boot_image: "b".into(),
-            recording: None,
             more: vec!["-s".into()],
         }
     }
@@ -326,22 +288,6 @@ mod tests {
         with(20).refuse_too_many_devices().expect("there is room for them");
         let refused = with(21).refuse_too_many_devices().expect_err("too many").to_string();
         assert!(refused.contains("at most 24") && refused.contains("at most 20 folders"), "{refused}");
-    }
-
-    #[test]
-    fn a_recorded_machine_leaves_its_disks_as_they_are() {
-        let recording = Some(Recording { file: "r,r".into(), mode: Mode::Replay });
-        let hardware = Hardware { recording, ..hardware(Kind::Q35, Some(Network::User)) };
-        let words = hardware.arguments(["/c", "/d", "/e"].map(Path::new)).expect("plain paths");
-        let line = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
-        for part in [
-            "-icount shift=auto,rr=replay,rrfile=r,,r",
-            "file=c.img,snapshot=on -drive if=none,id=replayed1,driver=blkreplay,image=disk1",
-            "drive=replayed1,disable-legacy=on",
-            "-object filter-replay,id=replayed,netdev=net0",
-        ] {
-            assert!(line.contains(part), "{line} does not have {part}");
-        }
     }
 
     #[test]
