@@ -25,6 +25,10 @@ impl<'a> LineTable<'a> {
     /// Returns functions and locations at an address: those inlined there first, then the one that contains it.
     pub fn frames_at(&self, address: u64) -> Vec<(String, String)> {
         let mut found = Vec::new();
+        // The crate adds 1 to it.
+        if address == u64::MAX {
+            return found;
+        }
         let Ok(mut frames) = self.0.find_frames(address).skip_all_loads() else { return found };
         while let Ok(Some(frame)) = frames.next() {
             let name = frame.function.as_ref().and_then(|function| function.raw_name().ok());
