@@ -7,8 +7,9 @@
 use super::kills;
 use super::random::Random;
 
-/// Programs that no fault ends: clients, and the one that gives the services time to come back.
-pub const SPARED: &[&str] = &["storm", "sleep"];
+/// Programs that no fault ends: clients, the console on which they report, and the one that gives the services time to come
+/// back.
+pub const SPARED: &[&str] = &["storm", "sleep", "console"];
 
 /// Seconds that the clients go on: as long as anything is ended, and one more.
 const SECONDS: u64 = kills::CALM_AFTER_S + 1;

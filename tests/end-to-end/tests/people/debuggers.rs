@@ -9,7 +9,8 @@ use std::time::Duration;
 use end_to_end::{Run, finish, machine_program, repository, sing, system_image, target};
 use serde_json::{Value, json};
 
-const LIMIT: Duration = Duration::from_secs(120);
+/// Timeout that covers building the simulated machine.
+const LIMIT: Duration = Duration::from_secs(900);
 
 fn is_missing(program: &str) -> bool {
     let is_missing = Command::new(program).arg("--version").output().is_err();

@@ -70,6 +70,8 @@ struct Client {
     /// The same for the one piece of the file that is renamed.
     named: Versions,
     next_version: u32,
+    /// Whether its file has been opened once.
+    has_begun: bool,
     counts: Counts,
 }
 
@@ -77,11 +79,22 @@ impl Client {
     fn new(namespace: Namespace, folder: String, number: u32) -> Client {
         let random = Random::new(u64::from(number));
         let (versions, named) = (Versions::new(pieces::PIECES), Versions::new(1));
-        Client { namespace, folder, number, random, versions, named, next_version: 1, counts: Counts::default() }
+        Client {
+            namespace,
+            folder,
+            number,
+            random,
+            versions,
+            named,
+            next_version: 1,
+            has_begun: false,
+            counts: Counts::default(),
+        }
     }
 
     fn run(&mut self, deadline: Deadline) -> Result<(), String> {
         let mut file = self.open()?;
+        self.has_begun = true;
         while !deadline.has_passed() {
             file = match self.step(file) {
                 Ok(file) => file,
@@ -158,7 +171,8 @@ impl Client {
         let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {
             match act(&mut self.namespace) {
-                Err(error) if error.may_pass() && !deadline.has_passed() => {
+                // Before its file is there, the volume may still have to be mounted.
+                Err(error) if (error.may_pass() || !self.has_begun) && !deadline.has_passed() => {
                     sip::thread::sleep(Deadline::after_ms(AGAIN_AFTER_MS));
                 }
                 other => return other.map_err(|error| error.to_string()),
