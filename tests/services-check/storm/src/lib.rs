@@ -16,7 +16,8 @@ use alloc::string::{String, ToString};
 
 use client::access::AccessError;
 use client::namespace::Namespace;
-use contracts::directory::CreateMode;
+use contracts::directory::{CreateMode, NameError};
+use contracts::file::FileError;
 use sip::Deadline;
 use stdio::{Output, report};
 
@@ -52,6 +53,13 @@ pub fn main(startup: Startup) -> i32 {
     }
 }
 
+fn is_missing(error: AccessError) -> bool {
+    matches!(
+        error,
+        AccessError::NoFileSystem | AccessError::Name(NameError::NotFound) | AccessError::File(FileError::NotFound)
+    )
+}
+
 #[derive(Default)]
 struct Counts {
     reads: u64,
@@ -70,8 +78,6 @@ struct Client {
     /// The same for the one piece of the file that is renamed.
     named: Versions,
     next_version: u32,
-    /// Whether its file has been opened once.
-    has_begun: bool,
     counts: Counts,
 }
 
@@ -79,22 +85,11 @@ impl Client {
     fn new(namespace: Namespace, folder: String, number: u32) -> Client {
         let random = Random::new(u64::from(number));
         let (versions, named) = (Versions::new(pieces::PIECES), Versions::new(1));
-        Client {
-            namespace,
-            folder,
-            number,
-            random,
-            versions,
-            named,
-            next_version: 1,
-            has_begun: false,
-            counts: Counts::default(),
-        }
+        Client { namespace, folder, number, random, versions, named, next_version: 1, counts: Counts::default() }
     }
 
     fn run(&mut self, deadline: Deadline) -> Result<(), String> {
         let mut file = self.open()?;
-        self.has_begun = true;
         while !deadline.has_passed() {
             file = match self.step(file) {
                 Ok(file) => file,
@@ -160,24 +155,24 @@ impl Client {
         Ok(())
     }
 
-    /// Opens the file of a file system that may be down.
+    /// Opens the file of a file system that may be down, or not mounted yet. A file that is new is gone when the file system
+    /// ends before it is opened, and is created again.
     fn open(&mut self) -> Result<StormFile, String> {
         let path = self.path("");
-        self.patiently(|namespace| namespace.create_file(&path, PERMISSIONS, CreateMode::OpenExisting).map(drop))?;
-        self.patiently(|namespace| StormFile::open(namespace, &path))
-    }
-
-    fn patiently<T>(&mut self, mut act: impl FnMut(&mut Namespace) -> Result<T, AccessError>) -> Result<T, String> {
         let deadline = Deadline::after_ms(TIMEOUT_MS);
         loop {
-            match act(&mut self.namespace) {
-                // Before its file is there, the volume may still have to be mounted.
-                Err(error) if (error.may_pass() || !self.has_begun) && !deadline.has_passed() => {
+            match self.create_and_open(&path) {
+                Err(error) if (error.may_pass() || is_missing(error)) && !deadline.has_passed() => {
                     sip::thread::sleep(Deadline::after_ms(AGAIN_AFTER_MS));
                 }
                 other => return other.map_err(|error| error.to_string()),
             }
         }
+    }
+
+    fn create_and_open(&mut self, path: &str) -> Result<StormFile, AccessError> {
+        self.namespace.create_file(path, PERMISSIONS, CreateMode::OpenExisting).map(drop)?;
+        StormFile::open(&mut self.namespace, path)
     }
 
     /// After a crash: content within the allowed range is adopted as the last write.
