@@ -3,8 +3,8 @@
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
+use abi::Status;
 use abi::limits::BLOCK_WORDS;
-use abi::{HeldEndpoint, Status};
 
 use super::loans::{dispose, settle_loans};
 use super::{CHANNELS, EndpointRef, Inner, KEPT_WORDS, Place, Side, Waiter};
@@ -14,10 +14,10 @@ use crate::lock::SpinGuard;
 use crate::process::ProcessRef;
 use crate::{memory, preempt};
 
-/// Closes an endpoint of the caller; returns what it was.
-pub fn close(caller: ProcessRef, endpoint: EndpointRef) -> Result<HeldEndpoint, Status> {
+/// Closes an endpoint of the caller; returns what it was, as the word of an [`abi::HeldEndpoint`].
+pub fn close(caller: ProcessRef, endpoint: EndpointRef) -> Result<u64, Status> {
     let inner = endpoint.lock_owned(caller)?;
-    let closed = inner.contract.map(|contract| inner.held(contract, endpoint.side)).ok_or(Status::BadHandle)?;
+    let closed = inner.contract.map_or(0, |contract| inner.held(contract, endpoint.side).word());
     caller.endpoints.lock().remove(endpoint.index());
     let has_loans = inner.sides[endpoint.side as usize].loans_out > 0;
     let mut more = Vec::new();

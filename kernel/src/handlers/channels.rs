@@ -92,7 +92,7 @@ fn no_room_in_domain(caller: Caller) -> Status {
 pub fn channel_close(endpoint: u64) -> Result<u64, Status> {
     let caller = caller()?;
     let closed = channel::close(caller.process, claims::endpoint(endpoint)?)?;
-    caller.process.trace.add(TraceKind::EndpointClosed, endpoint, closed.word());
+    caller.process.trace.add(TraceKind::EndpointClosed, endpoint, closed);
     Ok(0)
 }
 

@@ -30,8 +30,8 @@ pub struct Ring {
 }
 
 impl Ring {
-    /// Adds an event here and to the stream. Not inlined, because it has many callers, and messages use [`Self::keep`].
-    #[inline(never)]
+    /// Adds an event here and to the stream.
+    #[inline(always)]
     pub fn add(&self, kind: TraceKind, a: u64, b: u64) {
         self.keep(kind, a, b);
         if stream::is_on() {
