@@ -119,7 +119,8 @@ fn the_tool_traces_a_system_and_says_how_it_ended() {
     let bytes = fs::read(&file).expect("a trace");
     // A packet: field 1, with a length.
     assert_eq!(bytes.first(), Some(&0x0a));
-    for name in ["directory", "shell thread 1", "processor 0", "send Directory.Bind"] {
+    // Which processor runs the commands is the machine's affair.
+    for name in ["directory", "shell thread 1", "processor ", "send Directory.Bind"] {
         assert!(bytes.windows(name.len()).any(|part| part == name.as_bytes()), "no {name} in the trace");
     }
 }
