@@ -277,6 +277,21 @@ impl<K: Listed> List<K> {
         self.count += 1;
     }
 
+    /// Adds two objects that are in no list.
+    #[inline(always)]
+    pub fn insert_pair(&mut self, first: u32, second: u32) {
+        let (Some(links), Some(second_links)) = (K::links(first), K::links(second)) else { return };
+        links.previous.store(NONE, Ordering::Relaxed);
+        links.next.store(second, Ordering::Relaxed);
+        second_links.previous.store(first, Ordering::Relaxed);
+        second_links.next.store(self.head, Ordering::Relaxed);
+        if let Some(old) = self.first().and_then(K::links) {
+            old.previous.store(second, Ordering::Relaxed);
+        }
+        self.head = first;
+        self.count += 2;
+    }
+
     /// Removes an object of this list.
     #[inline(always)]
     pub fn remove(&mut self, index: u32) {

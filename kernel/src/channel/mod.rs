@@ -366,9 +366,7 @@ pub fn create(caller: ProcessRef, contract: &'static Contract) -> Result<(Endpoi
     inner.is_inherited = false;
     inner.bytes = bytes as u32;
     drop(inner);
-    let mut endpoints = caller.endpoints.lock();
-    endpoints.insert(importer.index());
-    endpoints.insert(exporter.index());
+    caller.endpoints.lock().insert_pair(importer.index(), exporter.index());
     Ok((importer, exporter))
 }
 

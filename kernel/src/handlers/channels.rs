@@ -17,9 +17,10 @@ pub fn channel_create(contract: u64) -> Result<u64, Status> {
     let loaded = caller.process.loaded.get().ok_or(Status::WrongState)?;
     let contract = loaded.contract(contract).ok_or(Status::NotFound)?;
     let (importer, exporter) = channel::create(caller.process, contract)?;
-    caller.process.trace.add(TraceKind::ChannelCreated, importer.handle(), exporter.handle());
-    caller.buffer.set(0, exporter.handle());
-    Ok(importer.handle())
+    let (importer, exporter) = (importer.handle(), exporter.handle());
+    caller.buffer.set(0, exporter);
+    caller.process.trace.add(TraceKind::ChannelCreated, importer, exporter);
+    Ok(importer)
 }
 
 #[inline(always)]

@@ -124,13 +124,15 @@ struct Cores {
 static KEPT: SpinLock<Cores> = SpinLock::new(Cores { kept: [FREE; CORES], next: 0 });
 
 /// Whether a core is kept of a SIP that ended in this way.
-fn is_death(kind: EpitaphKind) -> bool {
+#[inline(always)]
+pub(super) fn is_death(kind: EpitaphKind) -> bool {
     !matches!(kind, EpitaphKind::Exited | EpitaphKind::NotStarted)
 }
 
 /// Keeps where the calling thread was when it ended its own SIP. Nothing happens if it is another's.
-pub(super) fn note_calls(process: ProcessRef, kind: EpitaphKind, place: Place) {
-    let Some(thread) = cpu::this().current().filter(|_| is_death(kind)) else { return };
+#[cold]
+pub(super) fn note_calls(process: ProcessRef, place: Place) {
+    let Some(thread) = cpu::this().current() else { return };
     if !thread.owner().is_some_and(|owner| core::ptr::eq(owner, process)) {
         return;
     }
@@ -139,13 +141,11 @@ pub(super) fn note_calls(process: ProcessRef, kind: EpitaphKind, place: Place) {
 }
 
 /// Keeps what a dying SIP holds, when its last thread has ended, before anything is released.
-pub(super) fn note_holdings(process: ProcessRef, kind: EpitaphKind) {
-    if !is_death(kind) {
-        return;
-    }
+#[cold]
+pub(super) fn note_holdings(process: ProcessRef) {
     if KEPT.lock().of(process).calls.all == 0 {
         // Ended by another: this is the stack of its last thread.
-        note_calls(process, kind, Place::here());
+        note_calls(process, Place::here());
     }
     let (endpoints, blocks) = (endpoints(process), blocks(process));
     let mut kept = KEPT.lock();
@@ -153,11 +153,9 @@ pub(super) fn note_holdings(process: ProcessRef, kind: EpitaphKind) {
     (core.endpoints, core.blocks) = (endpoints, blocks);
 }
 
-/// Keeps the trace of a SIP that has ended.
-pub(super) fn note_events(process: ProcessRef, kind: EpitaphKind) {
-    if !is_death(kind) {
-        return;
-    }
+/// Keeps the trace of a SIP that has died.
+#[cold]
+pub(super) fn note_events(process: ProcessRef) {
     let mut kept = KEPT.lock();
     let core = kept.of(process);
     for record in process.trace.records() {

@@ -26,9 +26,11 @@ pub fn end(process: ProcessRef, epitaph: Epitaph) {
 
 /// The same, with the place where the calling thread was.
 pub fn end_at(process: ProcessRef, epitaph: Epitaph, place: Place) {
-    let kind = epitaph.kind;
+    let died = cores::is_death(epitaph.kind);
     if let Some(condemned) = condemn(process, process.id.load(Ordering::Relaxed), epitaph) {
-        cores::note_calls(process, kind, place);
+        if died {
+            cores::note_calls(process, place);
+        }
         condemned.end();
     }
 }
@@ -171,8 +173,9 @@ fn thread_ended(process: ProcessRef, thread: ThreadRef) {
 /// Releases everything that a SIP without threads owns: piece by piece, with no lock held in between, on the thread
 /// that ended it, which may be preempted.
 fn finish(process: ProcessRef) {
-    let kind = process.life.lock().epitaph.as_ref().map_or(EpitaphKind::Exited, |epitaph| epitaph.kind);
-    cores::note_holdings(process, kind);
+    if process.life.lock().epitaph.as_ref().is_some_and(|epitaph| cores::is_death(epitaph.kind)) {
+        cores::note_holdings(process);
+    }
     if let Some(space) = process.space.get() {
         space.close_if_private();
     }
@@ -271,7 +274,9 @@ fn announce_end(process: ProcessRef) {
     let mut life = process.life.lock();
     let epitaph = life.epitaph.get_or_insert_with(|| Epitaph::exited(0)).clone();
     process.trace.add(TraceKind::Ended, epitaph.kind as u64, epitaph.status);
-    cores::note_events(process, epitaph.kind);
+    if cores::is_death(epitaph.kind) {
+        cores::note_events(process);
+    }
     remember(process, &epitaph);
     if recorder::is_on() {
         recorder::process_ended(process, &epitaph);

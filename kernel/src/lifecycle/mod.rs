@@ -68,7 +68,8 @@ fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRe
     }
     let child = ChildRef::new(process, process.generation());
     let manifest = &program.manifest;
-    process.id.store(NEXT_ID.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+    let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
+    process.id.store(id, Ordering::Relaxed);
     process.place_below(parent);
     process.reclaimed.store(false, Ordering::Relaxed);
     process.own_principal.clear();
@@ -90,10 +91,9 @@ fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRe
         counter.store(0, Ordering::Relaxed);
     }
     process.debug_text.set(parent.and_then(|parent| parent.debug_text.get()));
-    process.trace.clear(process.id.load(Ordering::Relaxed));
     process.turn.reset();
     let parent_id = parent.map_or(0, |parent| parent.id.load(Ordering::Relaxed));
-    process.trace.add(TraceKind::Created, parent_id, 0);
+    process.trace.restart(id, parent_id);
     {
         let mut life = process.life.lock();
         life.parent = parent.map(|parent| (parent, parent_id));
@@ -114,7 +114,7 @@ fn make(program: &'static Program, parent: Option<ProcessRef>) -> Result<ChildRe
     }
     CREATED.fetch_add(1, Ordering::Relaxed);
     if let Some(parent) = parent {
-        parent.trace.add(TraceKind::ChildCreated, process.id.load(Ordering::Relaxed), 0);
+        parent.trace.add(TraceKind::ChildCreated, id, 0);
     }
     Ok(child)
 }

@@ -129,7 +129,16 @@ pub fn start(caller: ProcessRef, events: u64) -> Result<(), Status> {
 }
 
 /// Ends the stream if this SIP is its reader, and frees the buffers.
+#[inline(always)]
 pub fn ended(process: ProcessRef) {
+    // Its own threads made it the reader, and are gone or call this.
+    if READER_ID.load(Ordering::Relaxed) == process.id.load(Ordering::Relaxed) {
+        stop(process);
+    }
+}
+
+#[cold]
+fn stop(process: ProcessRef) {
     let mut reader = READER.lock();
     if !reader.as_ref().is_some_and(|reader| core::ptr::eq(reader.process, process)) {
         return;

@@ -52,10 +52,12 @@ impl Ring {
         event.time_ns.store(cpu::tick_ns(), Ordering::Relaxed);
     }
 
-    /// Empties the ring, for the SIP with this process id.
-    pub fn clear(&self, process: u64) {
+    /// Begins the ring again, for the SIP with this process id and with its first event.
+    #[inline(always)]
+    pub fn restart(&self, process: u64, parent: u64) {
         self.process.store(process, Ordering::Relaxed);
         self.count.store(0, Ordering::Relaxed);
+        self.add(TraceKind::Created, parent, 0);
     }
 
     /// Fills `records` with the events, oldest first.
