@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use recording::{
-    Chunk, Content, Event, EventKind, HEADER_BYTES, Header, MAX_BLOCKS, Started, chunk_of, complete_chunk,
+    Before, Chunk, Content, Event, EventKind, HEADER_BYTES, Header, MAX_BLOCKS, Started, chunk_of, complete_chunk,
 };
 
 use crate::lock::SpinLock;
@@ -21,10 +21,20 @@ const CHUNK_BYTES: usize = 1 << 20;
 const PROCESSORS_MAX: usize = 64;
 
 static ON: AtomicBool = AtomicBool::new(false);
-static CHUNKS: [SpinLock<Vec<u8>>; PROCESSORS_MAX] = [const { SpinLock::new(Vec::new()) }; PROCESSORS_MAX];
+static CHUNKS: [SpinLock<InWork>; PROCESSORS_MAX] = [const { SpinLock::new(InWork::NONE) }; PROCESSORS_MAX];
 /// Number of the next event. Taken with a chunk locked, so that whoever has locked them all knows that none is missing.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static IS_OVER: AtomicBool = AtomicBool::new(false);
+
+/// A chunk that is being filled.
+struct InWork {
+    bytes: Vec<u8>,
+    before: Before,
+}
+
+impl InWork {
+    const NONE: InWork = InWork { bytes: Vec::new(), before: Before::NONE };
+}
 
 /// Memory that a process gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +67,6 @@ pub fn start(system_image: &'static [u8]) {
     machine().record(&chunk_of(Chunk::Header, header.words()));
     let mut chunk = alloc::vec![0; HEADER_BYTES];
     chunk.extend_from_slice(system_image);
-    chunk.resize(chunk.len().next_multiple_of(8), 0);
     complete_chunk(Chunk::System, &mut chunk);
     machine().record(&chunk);
     ON.store(true, Ordering::Relaxed);
@@ -116,35 +125,35 @@ pub fn append(
     if IS_OVER.load(Ordering::Relaxed) {
         return;
     }
-    if chunk.is_empty() {
-        chunk.reserve(CHUNK_BYTES + CHUNK_BYTES / 4);
-        chunk.resize(HEADER_BYTES, 0);
+    if chunk.bytes.is_empty() {
+        chunk.bytes.reserve(CHUNK_BYTES + CHUNK_BYTES / 4);
+        chunk.bytes.resize(HEADER_BYTES, 0);
     }
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let fixed = [number, process, thread, status];
-    Event::write_head(&mut chunk, (kind, function as u16), fixed, (words.0, words.1, pieces.len()));
-    pieces.iter().for_each(|piece| write_piece(&mut chunk, piece));
-    if chunk.len() >= CHUNK_BYTES {
+    let InWork { bytes, before } = &mut *chunk;
+    Event::write_head((bytes, before), (kind, function as u16), fixed, (words.0, words.1, pieces.len()));
+    pieces.iter().for_each(|piece| write_piece(bytes, piece));
+    if bytes.len() >= CHUNK_BYTES {
         write(&mut chunk);
     }
 }
 
 fn write_piece(chunk: &mut Vec<u8>, piece: &Piece) {
     let Piece { address, bytes, content } = *piece;
-    if content != Content::Bytes(()) {
-        Event::write_block_head(chunk, address, bytes, content);
-        return;
+    Event::write_block_head(chunk, address, bytes, content);
+    if content == Content::Bytes(()) {
+        memory::append_block(chunk, address as usize, bytes as usize);
+        chunk.resize(chunk.len() + (bytes.wrapping_neg() % 8) as usize, 0);
     }
-    Event::write_block_head(chunk, address, bytes, Content::Bytes(()));
-    memory::append_block(chunk, address as usize, bytes as usize);
-    chunk.resize(chunk.len().next_multiple_of(8), 0);
 }
 
-fn write(chunk: &mut Vec<u8>) {
-    complete_chunk(Chunk::Events, chunk);
-    machine().record(chunk);
-    chunk.clear();
-    chunk.resize(HEADER_BYTES, 0);
+fn write(chunk: &mut InWork) {
+    complete_chunk(Chunk::Events, &mut chunk.bytes);
+    machine().record(&chunk.bytes);
+    chunk.bytes.clear();
+    chunk.bytes.resize(HEADER_BYTES, 0);
+    chunk.before = Before::NONE;
 }
 
 /// Ends the recording, before the machine ends. What happens afterwards is not in it.
@@ -154,7 +163,7 @@ pub fn finish() {
     }
     for chunk in &CHUNKS {
         let mut chunk = chunk.lock();
-        if chunk.len() > HEADER_BYTES {
+        if chunk.bytes.len() > HEADER_BYTES {
             write(&mut chunk);
         }
     }

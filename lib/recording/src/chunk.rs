@@ -28,8 +28,9 @@ impl Chunk {
 /// Bytes before those of a chunk: kind and version, number of words, checksum.
 pub const HEADER_BYTES: usize = 24;
 
-/// Completes a chunk in place: `bytes` begins with [`HEADER_BYTES`] unused ones; what follows is whole words.
-pub fn complete_chunk(kind: Chunk, bytes: &mut [u8]) {
+/// Completes a chunk in place: `bytes` begins with [`HEADER_BYTES`] unused ones; what follows is filled up to whole words.
+pub fn complete_chunk(kind: Chunk, bytes: &mut Vec<u8>) {
+    bytes.resize(bytes.len().next_multiple_of(8), 0);
     if let Some((head, payload)) = bytes.split_first_chunk_mut::<HEADER_BYTES>() {
         let words = [u64::from(kind as u32) | u64::from(FORMAT) << 32, payload.len() as u64 / 8, checksum(payload)];
         head.chunks_exact_mut(8).zip(words).for_each(|(at, word)| at.copy_from_slice(&word.to_le_bytes()));

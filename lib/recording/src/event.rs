@@ -3,6 +3,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use crate::chunk::word;
+use crate::packed;
+
 /// Maximum blocks of one event: those that return in one message.
 pub const MAX_BLOCKS: usize = 255;
 
@@ -104,26 +107,47 @@ pub struct Event {
     pub blocks: Vec<Block>,
 }
 
-fn put(into: &mut Vec<u8>, words: &[u64]) {
-    words.iter().for_each(|word| into.extend_from_slice(&word.to_le_bytes()));
+/// What the event before in the same chunk had, which is left out where it is the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Before {
+    number: u64,
+    process: u64,
+    thread: u64,
 }
 
-/// Words before all others of an event.
+impl Before {
+    /// Before the first event of a chunk.
+    pub const NONE: Before = Before { number: 0, process: 0, thread: 0 };
+}
+
+/// Set in an event's first byte if its thread is that of the event before.
+const SAME_THREAD: u8 = 0x80;
+/// Bytes before the words of an event: kind, and numbers of words, words of the buffer, and blocks.
+const FIXED_BYTES: usize = 4;
+/// Maximum words besides those counted: function, number, process, thread, status.
 const FIXED_WORDS: usize = 5;
 
 impl Event {
     /// Appends all but its blocks to a chunk.
+    #[inline]
     pub fn write_head(
-        into: &mut Vec<u8>,
+        (into, before): (&mut Vec<u8>, &mut Before),
         (kind, function): (EventKind, u16),
         [number, process, thread, status]: [u64; 4],
         (words, buffer, blocks): (&[u64], &[u64], usize),
     ) {
-        let counts = [words.len(), buffer.len(), blocks].map(|count| count.min(255) as u64);
-        let first = kind as u64 | u64::from(function) << 8 | counts[0] << 24 | counts[1] << 32 | counts[2] << 40;
-        put(into, &[first, number, process, thread, status]);
-        put(into, &words[..counts[0] as usize]);
-        put(into, &buffer[..counts[1] as usize]);
+        let (words, buffer) = (&words[..words.len().min(255)], &buffer[..buffer.len().min(255)]);
+        let is_same = (process, thread) == (before.process, before.thread);
+        let flag = if is_same { SAME_THREAD } else { 0 };
+        let fixed = [kind as u8 | flag, words.len() as u8, buffer.len() as u8, blocks.min(MAX_BLOCKS) as u8];
+        let since = number.wrapping_sub(before.number);
+        *before = Before { number, process, thread };
+        into.extend_from_slice(&fixed);
+        if is_same {
+            packed::put(into, &[&[u64::from(function), since, status], words, buffer]);
+        } else {
+            packed::put(into, &[&[u64::from(function), since, status, process, thread], words, buffer]);
+        }
     }
 
     /// Appends what comes before a block's bytes, which are padded to whole words. There are none but with [`Content::Bytes`].
@@ -133,51 +157,42 @@ impl Event {
             Content::Zero => 1,
             Content::Left => 2,
         };
-        put(into, &[address, bytes << 2 | kind]);
+        packed::put(into, &[&[address, bytes << 2 | kind]]);
     }
 
     /// Appends it to a chunk.
-    pub fn write(&self, into: &mut Vec<u8>) {
+    pub fn write(&self, into: &mut Vec<u8>, before: &mut Before) {
         let fixed = [self.number, self.process, self.thread, self.status];
-        Event::write_head(into, (self.kind, self.function), fixed, (&self.words, &self.buffer, self.blocks.len()));
+        let counted = (self.words.as_slice(), self.buffer.as_slice(), self.blocks.len());
+        Event::write_head((into, before), (self.kind, self.function), fixed, counted);
         for block in self.blocks.iter().take(MAX_BLOCKS) {
             match &block.content {
                 Content::Zero => Event::write_block_head(into, block.address, block.bytes, Content::Zero),
                 Content::Left => Event::write_block_head(into, block.address, block.bytes, Content::Left),
                 Content::Bytes(words) => {
                     Event::write_block_head(into, block.address, block.bytes, Content::Bytes(()));
-                    put(into, words);
+                    words.iter().for_each(|word| into.extend_from_slice(&word.to_le_bytes()));
                 }
             }
         }
     }
 
-    /// Takes an event from the start of `words`; `None` if they are none.
-    pub(crate) fn read(words: &mut &[u64]) -> Option<Event> {
-        let (&[first, number, process, thread, status], mut rest) = words.split_first_chunk::<FIXED_WORDS>()?;
-        let kind = EventKind::from_number(first as u8)?;
-        let mut take = |count: usize| {
-            let (taken, left) = rest.split_at_checked(count)?;
-            rest = left;
-            Some(taken.to_vec())
-        };
-        let [words_count, buffer_count, block_count] = [first >> 24, first >> 32, first >> 40].map(|count| count as u8);
-        let (own, buffer) = (take(words_count.into())?, take(buffer_count.into())?);
-        let mut blocks = Vec::new();
-        for _ in 0..block_count {
-            let [address, size] = take(2)?.try_into().ok()?;
-            let bytes = size >> 2;
-            let content = match size & 3 {
-                1 => Content::Zero,
-                2 => Content::Left,
-                3 => return None,
-                _ => Content::Bytes(take(usize::try_from(bytes.div_ceil(8)).ok()?)?),
-            };
-            blocks.push(Block { address, bytes, content });
-        }
-        *words = rest;
-        let function = (first >> 8) as u16;
-        Some(Event { number, process, thread, kind, function, status, words: own, buffer, blocks })
+    /// Takes an event from the start of `bytes`; `None` if they are none.
+    pub(crate) fn read(bytes: &mut &[u8], before: &mut Before) -> Option<Event> {
+        let (&[first, words_count, buffer_count, block_count], mut rest) = bytes.split_first_chunk::<FIXED_BYTES>()?;
+        let kind = EventKind::from_number(first & !SAME_THREAD)?;
+        let is_same = first & SAME_THREAD != 0;
+        let fixed = if is_same { FIXED_WORDS - 2 } else { FIXED_WORDS };
+        let mut all = packed::take(&mut rest, fixed + usize::from(words_count) + usize::from(buffer_count))?;
+        let buffer = all.split_off(fixed + usize::from(words_count));
+        let words = all.split_off(fixed);
+        let (process, thread) = if is_same { (before.process, before.thread) } else { (all[3], all[4]) };
+        let number = before.number.wrapping_add(all[1]);
+        *before = Before { number, process, thread };
+        let blocks = (0..block_count).map(|_| read_block(&mut rest)).collect::<Option<_>>()?;
+        *bytes = rest;
+        let function = u16::try_from(all[0]).ok()?;
+        Some(Event { number, process, thread, kind, function, status: all[2], words, buffer, blocks })
     }
 
     /// The bytes of its first block.
@@ -211,6 +226,23 @@ impl Event {
             program: self.text(),
         })
     }
+}
+
+fn read_block(rest: &mut &[u8]) -> Option<Block> {
+    let [address, size] = packed::take(rest, 2)?.try_into().ok()?;
+    let bytes = size >> 2;
+    let content = match size & 3 {
+        0 => {
+            let length = usize::try_from(bytes).ok()?.checked_next_multiple_of(8)?;
+            let (own, left) = rest.split_at_checked(length)?;
+            *rest = left;
+            Content::Bytes(own.chunks_exact(8).map(word).collect())
+        }
+        1 => Content::Zero,
+        2 => Content::Left,
+        _ => return None,
+    };
+    Some(Block { address, bytes, content })
 }
 
 impl Started {

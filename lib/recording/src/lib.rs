@@ -6,7 +6,8 @@
 //!
 //! All numbers are words of 64 bits, little-endian. A file is a chunk `Header`, one `System`, any number of `Events` and
 //! one `End`. A chunk is its kind and format version, the number of its words, their checksum, and the words. The
-//! checksum finds damage; it is no signature.
+//! checksum finds damage; it is no signature. Events are bytes, each without what is as in the one before it and without leading
+//! zero bytes of its words; zero bytes follow the last of a chunk, to a whole word.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -15,16 +16,17 @@ extern crate alloc;
 mod chunk;
 pub mod effects;
 mod event;
+mod packed;
 mod reader;
 
 pub use chunk::{Chunk, HEADER_BYTES, chunk_of, complete_chunk};
-pub use event::{Block, Content, Event, EventKind, MAX_BLOCKS, Started};
+pub use event::{Before, Block, Content, Event, EventKind, MAX_BLOCKS, Started};
 pub use reader::{Reader, RecordingError};
 
 use alloc::vec::Vec;
 
 /// Version of the format. It changes with every change of this crate or of the meaning of an event.
-pub const FORMAT: u32 = 1;
+pub const FORMAT: u32 = 2;
 
 /// What a recording says of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

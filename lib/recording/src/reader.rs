@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::chunk::{checksum, word};
-use crate::{Chunk, Event, FORMAT, HEADER_BYTES, Header};
+use crate::{Before, Chunk, Event, FORMAT, HEADER_BYTES, Header};
 
 /// Why a file is no recording that can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,28 +73,27 @@ impl Reader {
         let mut chunks = Chunks { file, at: 0 };
         let cut = RecordingError::Cut { bytes: file.len() };
         let damaged = RecordingError::Damaged { at: 0 };
-        let (kind, words) = chunks.next()?.ok_or(RecordingError::Foreign)?;
-        let header =
-            Some(kind).filter(|kind| *kind == Chunk::Header).and_then(|_| Header::read(&words)).ok_or(damaged)?;
+        let (kind, payload) = chunks.next()?.ok_or(RecordingError::Foreign)?;
+        let header = Some(kind)
+            .filter(|kind| *kind == Chunk::Header)
+            .and_then(|_| Header::read(&words_of(payload)))
+            .ok_or(damaged)?;
         if header.functions != crate::functions() {
             return Err(RecordingError::Functions);
         }
         let mut reader = Reader { header, system: Vec::new(), events: Vec::new() };
-        let mut count = 0;
         loop {
             let at = chunks.at;
             let damaged = RecordingError::Damaged { at };
             match chunks.next()?.ok_or(cut)? {
-                (Chunk::System, words) if reader.system.is_empty() => reader.system = words,
-                (Chunk::Events, words) => {
-                    let mut rest = words.as_slice();
-                    while !rest.is_empty() {
-                        let event = Event::read(&mut rest).ok_or(damaged)?;
-                        count += 1;
-                        reader.events.push(event);
+                (Chunk::System, payload) if reader.system.is_empty() => reader.system = words_of(payload),
+                (Chunk::Events, mut rest) => {
+                    let mut before = Before::NONE;
+                    while !is_filling(rest) {
+                        reader.events.push(Event::read(&mut rest, &mut before).ok_or(damaged)?);
                     }
                 }
-                (Chunk::End, words) if words == [count] => break,
+                (Chunk::End, payload) if words_of(payload) == [reader.events.len() as u64] => break,
                 _ => return Err(damaged),
             }
         }
@@ -123,14 +122,23 @@ impl Reader {
     }
 }
 
+fn words_of(payload: &[u8]) -> Vec<u64> {
+    payload.chunks_exact(8).map(word).collect()
+}
+
+/// Whether these are no more than the zero bytes after the last event of a chunk.
+fn is_filling(rest: &[u8]) -> bool {
+    rest.len() < 8 && rest.iter().all(|&byte| byte == 0)
+}
+
 struct Chunks<'a> {
     file: &'a [u8],
     at: usize,
 }
 
-impl Chunks<'_> {
+impl<'a> Chunks<'a> {
     /// The next chunk; `None` at the end of the file.
-    fn next(&mut self) -> Result<Option<(Chunk, Vec<u64>)>, RecordingError> {
+    fn next(&mut self) -> Result<Option<(Chunk, &'a [u8])>, RecordingError> {
         let rest = self.file.get(self.at..).unwrap_or_default();
         let cut = RecordingError::Cut { bytes: self.file.len() };
         let damaged = RecordingError::Damaged { at: self.at };
@@ -155,8 +163,7 @@ impl Chunks<'_> {
         if checksum(payload) != sum {
             return Err(damaged);
         }
-        let words = payload.chunks_exact(8).map(word).collect();
         self.at += head.len() + bytes;
-        Ok(Some((kind, words)))
+        Ok(Some((kind, payload)))
     }
 }

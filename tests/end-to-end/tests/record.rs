@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use end_to_end::{machine_program, repository, sing, target};
-use recording::{Chunk, EventKind, HEADER_BYTES, Reader, chunk_of, complete_chunk};
+use recording::{Before, Chunk, EventKind, HEADER_BYTES, Reader, chunk_of, complete_chunk};
 use tempfile::TempDir;
 
 fn run(words: &[&str]) -> Output {
@@ -152,10 +152,11 @@ fn a_file_that_is_no_whole_recording_is_refused_in_one_sentence() {
     let system = HEADER_BYTES + 8 * 8;
     let words = u64::from_le_bytes(whole[system + 8..system + 16].try_into().expect("a word")) as usize;
     let mut changed = whole.clone();
-    let chunk = &mut changed[system..system + HEADER_BYTES + words * 8];
+    let mut chunk = changed[system..system + HEADER_BYTES + words * 8].to_vec();
     let middle = chunk.len() / 2;
     chunk[middle] ^= 1;
-    complete_chunk(Chunk::System, chunk);
+    complete_chunk(Chunk::System, &mut chunk);
+    changed[system..system + chunk.len()].copy_from_slice(&chunk);
     std::fs::write(&file, &changed).expect("written");
     let (status, _, errors) = replayed(&file, &[]);
     assert!(matches!(status, Some(1 | 125)), "{errors}");
@@ -175,7 +176,8 @@ fn a_program_that_does_something_else_is_told_with_both_calls() {
         .expect("a message that was sent");
     call.words[1] ^= 1;
     let mut chunk = vec![0; HEADER_BYTES];
-    events.iter().for_each(|event| event.write(&mut chunk));
+    let mut before = Before::default();
+    events.iter().for_each(|event| event.write(&mut chunk, &mut before));
     complete_chunk(Chunk::Events, &mut chunk);
     let system = HEADER_BYTES + 8 * 8;
     let words = u64::from_le_bytes(bytes[system + 8..system + 16].try_into().expect("a word")) as usize;
