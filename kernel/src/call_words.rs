@@ -37,6 +37,7 @@ const fn use_of(function: &[u8]) -> Use {
         b"channel_receive" | b"channel_try_receive" | b"channel_receive_or_add" => Use::Receives,
         b"channel_create" | b"memory_usage" => Use::Writes(1),
         b"heap_allocate" | b"stack_bounds" => Use::Writes(2),
+        b"heap_describe" | b"device_complete" => Use::Writes(4),
         b"channel_close" | b"wait_set_create" | b"wait_set_add" | b"wait_set_remove" | b"wait_set_wait"
         | b"wait_set_alert" | b"wait_set_close" | b"process_start" | b"process_release" | b"process_id_of"
         | b"process_id" | b"parameter_length" | b"endpoint_take" | b"program_count" | b"program_changes"
@@ -125,6 +126,11 @@ mod tests {
                 Use::Writes(2) => {
                     let writes = body.contains("put_address(caller.buffer, block)")
                         || body.contains("write_words(&[low as u64, end as u64])");
+                    assert!(writes && mentions == 1, "{}: {body}", function.name);
+                }
+                Use::Writes(4) => {
+                    let writes = body.contains("write_words(&exheap::describe_of(")
+                        || body.contains("device::wait_complete(caller.process, caller.thread, device, deadline, ");
                     assert!(writes && mentions == 1, "{}: {body}", function.name);
                 }
                 Use::Sends | Use::Receives => assert!(body.contains("caller.buffer"), "{}: {body}", function.name),
