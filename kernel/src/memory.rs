@@ -8,6 +8,7 @@
 mod small;
 
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
@@ -26,6 +27,10 @@ pub use small::Chunk;
 
 /// Maximum free stacks that stay committed for the next thread.
 const WARM_STACKS: usize = 256;
+/// Runs of at least this many pages keep what is free behind them, so that they can grow in place: 1 MiB.
+const GROWING_PAGES: usize = 256;
+/// Runs of more than 1/`ROOMY_PART` of the arena are not placed for the sake of room behind them.
+const ROOMY_PART: usize = 16;
 /// Runs of at least this many bytes are decommitted when freed rather than cleared.
 const DECOMMIT_BYTES: usize = 128 * 1024;
 /// Large runs are cleared in pieces of this many bytes, at multiples of it.
@@ -61,6 +66,9 @@ struct Runs {
     /// Recently freed short runs, by their pages less one: the buddy system would merge each, and split it again for
     /// the next SIP.
     recent: [Recent; RECENT_PAGES],
+    /// Free pages behind long runs, by their first: their number. They are for the growth of these runs, until memory
+    /// is short.
+    rooms: BTreeMap<usize, usize>,
 }
 
 /// Free runs of one length.
@@ -107,7 +115,7 @@ pub fn start() {
     let mut free = FrameAllocator::new();
     free.add_frame(0, layout.memory.bytes / PAGE_BYTES);
     ARENA_PAGES.store(layout.memory.bytes / PAGE_BYTES, Ordering::Relaxed);
-    *RUNS.lock() = Some(Runs { free, recent: Default::default() });
+    *RUNS.lock() = Some(Runs { free, recent: Default::default(), rooms: BTreeMap::new() });
     if !layout.memory_is_clear {
         let stretches = layout.memory.bytes.div_ceil(STRETCH_BYTES);
         let untouched = (0..stretches).map(|_| AtomicU8::new(stretch::UNTOUCHED)).collect();
@@ -122,8 +130,11 @@ impl Runs {
         if let Some(first) = recent.and_then(Recent::pop) {
             return Some(first);
         }
-        if let Some(first) = take_run(&mut self.free, count) {
+        if let Some(first) = self.take_new(count) {
             return Some(first);
+        }
+        while let Some((first, room)) = self.rooms.pop_first() {
+            give_run(&mut self.free, first, room);
         }
         for (index, recent) in self.recent.iter_mut().enumerate() {
             while let Some(first) = recent.pop() {
@@ -133,7 +144,43 @@ impl Runs {
         take_run(&mut self.free, count)
     }
 
+    /// Takes a run from the buddy system; a long one, where it can double in place, if there is such a place.
+    fn take_new(&mut self, count: usize) -> Option<usize> {
+        if count < GROWING_PAGES {
+            return take_run(&mut self.free, count);
+        }
+        let whole = count.checked_next_power_of_two()?;
+        let is_roomy = whole <= ARENA_PAGES.load(Ordering::Relaxed) / ROOMY_PART;
+        let roomy = if is_roomy { self.free.alloc(whole * 2).map(|first| (first, whole * 2)) } else { None };
+        let (first, all) = roomy.or_else(|| self.free.alloc(whole).map(|first| (first, whole)))?;
+        self.keep_room(first + count, all - count);
+        Some(first)
+    }
+
+    fn keep_room(&mut self, first: usize, count: usize) {
+        if count > 0 {
+            self.rooms.insert(first, count);
+        }
+    }
+
+    /// Takes pages that begin at this one, behind a long run, if they are free.
+    fn extend(&mut self, end: usize, more: usize) -> bool {
+        match self.rooms.get(&end) {
+            Some(&room) if room >= more => {
+                self.rooms.remove(&end);
+                self.keep_room(end + more, room - more);
+                true
+            }
+            _ => false,
+        }
+    }
+
     fn give(&mut self, first: usize, count: usize) {
+        if count >= GROWING_PAGES
+            && let Some(room) = self.rooms.remove(&(first + count))
+        {
+            give_run(&mut self.free, first + count, room);
+        }
         let recent = count.checked_sub(1).and_then(|index| self.recent.get_mut(index));
         if !recent.is_some_and(|recent| recent.push(first)) {
             give_run(&mut self.free, first, count);
@@ -180,6 +227,12 @@ fn allocate_run(count: usize) -> Option<usize> {
         return None;
     }
     let first = RUNS.lock().as_mut()?.take(count)?;
+    prepare(first, count);
+    Some(machine().layout().memory.base + first * PAGE_BYTES)
+}
+
+/// Counts pages that were just taken, and clears those that were never used. The caller may be preempted.
+fn prepare(first: usize, count: usize) {
     RUNS_USED.fetch_add(count, Ordering::Relaxed);
     if let Some(stretches) = STRETCHES.get() {
         let (start, end) = (first * PAGE_BYTES, (first + count) * PAGE_BYTES);
@@ -192,7 +245,6 @@ fn allocate_run(count: usize) -> Option<usize> {
             }
         }
     }
-    Some(machine().layout().memory.base + first * PAGE_BYTES)
 }
 
 /// Clears a stretch that was never used, or waits for the processor that is clearing it. Some of its pages may belong
@@ -394,6 +446,22 @@ pub fn allocate_pages(count: usize, space: Option<SpaceRef>) -> Option<usize> {
     }
     PAGES_USED.fetch_add(count, Ordering::Relaxed);
     Some(address)
+}
+
+/// Adds zeroed pages right behind allocated ones, mapped in a space, if there are free ones; whether there were. The
+/// caller may be preempted.
+pub fn extend_pages(end: usize, more: usize, space: Option<SpaceRef>) -> bool {
+    let first = (end - machine().layout().memory.base) / PAGE_BYTES;
+    if is_low() || !RUNS.lock().as_mut().is_some_and(|runs| runs.extend(first, more)) {
+        return false;
+    }
+    prepare(first, more);
+    if space.is_some_and(|space| space.map(end, more * PAGE_BYTES, DomainAccess::Write).is_err()) {
+        free_run(end, more);
+        return false;
+    }
+    PAGES_USED.fetch_add(more, Ordering::Relaxed);
+    true
 }
 
 /// Frees pages, mapped in a space.
@@ -630,7 +698,7 @@ mod tests {
         const PAGES: usize = 256;
         let mut free = FrameAllocator::new();
         free.add_frame(0, PAGES);
-        let mut runs = Runs { free, recent: Default::default() };
+        let mut runs = Runs { free, recent: Default::default(), rooms: BTreeMap::new() };
         for count in [1, 2, 3, 4, 5] {
             let taken: Vec<usize> = core::iter::from_fn(|| runs.take(count)).collect();
             assert!(taken.len() >= PAGES / 8, "{} runs of {count} pages", taken.len());
@@ -643,5 +711,31 @@ mod tests {
         }
         assert_eq!(runs.take(PAGES + 1), None);
         assert_eq!(runs.take(usize::MAX), None);
+    }
+
+    #[test]
+    fn a_long_run_grows_in_place_until_its_room_is_used_up_or_wanted() {
+        const PAGES: usize = 4 * GROWING_PAGES;
+        let mut free = FrameAllocator::new();
+        free.add_frame(0, PAGES);
+        let mut runs = Runs { free, recent: Default::default(), rooms: BTreeMap::new() };
+        let first = runs.take(GROWING_PAGES + 1).expect("all are free");
+        let end = first + GROWING_PAGES + 1;
+        assert!(runs.extend(end, 16), "there is room");
+        assert!(!runs.extend(end, 16), "these are taken");
+        assert!(!runs.extend(end + 16, GROWING_PAGES), "this is more than the room");
+        assert!(!runs.extend(first + 1, 1), "no run ends here");
+        // Who wants all that is left gets it: the room is given up.
+        let short: Vec<usize> = core::iter::from_fn(|| runs.take(1)).collect();
+        assert_eq!(short.len(), PAGES - GROWING_PAGES - 17);
+        assert!(!runs.extend(end + 16, 1), "the room is gone");
+        runs.give(first, GROWING_PAGES + 17);
+        short.into_iter().for_each(|page| runs.give(page, 1));
+        let all = runs.take(PAGES).expect("all are free again");
+        runs.give(all, PAGES);
+        // A run that is freed takes its room with it.
+        let first = runs.take(GROWING_PAGES + 1).expect("all are free");
+        runs.give(first, GROWING_PAGES + 1);
+        assert!(runs.rooms.is_empty() && runs.take(PAGES).is_some());
     }
 }
