@@ -1,9 +1,9 @@
 //! Memory: stack slots, pages of SIPs, and storage of exchange-heap blocks.
 //!
 //! Pages and exchange blocks come from one arena. Free memory always reads as zero: it is cleared when freed, large
-//! runs by decommitting them. Free runs of pages are in [`runs`], storage of small blocks in [`small`]. Clearing goes in pieces with no lock held, and
-//! the caller may be preempted between two. What a SIP in a domain owns is mapped in its space, and unmapped before it
-//! is cleared. Locks: stacks; the arena.
+//! runs by decommitting them. Free runs of pages are in [`runs`], storage of small blocks in [`small`]. Clearing goes in
+//! pieces with no lock held, and the caller may be preempted between two. What a SIP in a domain owns is mapped in its
+//! space, and unmapped before it is cleared. Locks: stacks; the arena.
 
 mod runs;
 mod small;
