@@ -272,6 +272,10 @@ macro_rules! for_each_function {
                 #[doc = "Closes a debug sink without waiters."]
                 fn debug_sink_close(sink) -> "0";
             }
+            group "Paged memory" {
+                #[doc = "Adds zeroed pages right behind an allocation, by the address that memory_allocate returned: it is one allocation still. QuotaExceeded as for memory_allocate. WouldBlock if the pages behind it are not free: nothing has changed, and the caller may allocate anew and copy."]
+                fn memory_grow(address, pages) -> "address of the first new page";
+            }
         }
     };
 }

@@ -1,10 +1,11 @@
 //! Memory: stack slots, pages of SIPs, and storage of exchange-heap blocks.
 //!
 //! Pages and exchange blocks come from one arena. Free memory always reads as zero: it is cleared when freed, large
-//! runs by decommitting them. Storage of small blocks is in [`small`]. Clearing goes in pieces with no lock held, and
-//! the caller may be preempted between two. What a SIP in a domain owns is mapped in its space, and unmapped before it
-//! is cleared. Locks: stacks; the arena.
+//! runs by decommitting them. Free runs of pages are in [`runs`], storage of small blocks in [`small`]. Clearing goes in
+//! pieces with no lock held, and the caller may be preempted between two. What a SIP in a domain owns is mapped in its
+//! space, and unmapped before it is cleared. Locks: stacks; the arena.
 
+mod runs;
 mod small;
 
 use alloc::boxed::Box;
@@ -12,7 +13,6 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use abi::limits::{PAGE_BYTES, STACK_GUARD_BYTES, STACK_SLOT_BYTES};
-use buddy_system_allocator::FrameAllocator;
 use hal_api::DomainAccess;
 
 use crate::lock::{AtomicRef, SpinGuard, SpinLock};
@@ -20,6 +20,8 @@ use crate::machine::machine;
 use crate::slab::Slot;
 use crate::space::{SPARE_STACKS, SpaceRef};
 use crate::{arch, heap, preempt, slab};
+
+use self::runs::Runs;
 
 pub use sealed::Record;
 pub use small::Chunk;
@@ -32,7 +34,6 @@ const DECOMMIT_BYTES: usize = 128 * 1024;
 const PIECE_BYTES: usize = 2 << 20;
 /// Bytes copied out of a block between two preemption points.
 const COPY_BYTES: usize = 256 * 1024;
-const ORDERS: usize = 32;
 /// Memory is low when less than 1/`LOW_PART` of the pages is free.
 const LOW_PART: usize = 32;
 /// Memory is low when fewer frames than this are left for stacks and the kernel's own objects. They suffice for the
@@ -45,29 +46,10 @@ const HEAP_FRAMES_PART: usize = 4;
 const HEAP_MIN_BYTES: usize = 16 << 20;
 /// Bytes cleared at once on first use of memory.
 const STRETCH_BYTES: usize = 256 * 1024;
-/// Maximum length of runs cached unmerged when freed, in pages; and number of runs cached per length.
-const RECENT_PAGES: usize = 4;
-const RECENT_RUNS: usize = 32;
-
 struct Stacks {
     warm: Vec<usize>,
     cold: Vec<usize>,
     made: usize,
-}
-
-/// Free page runs.
-struct Runs {
-    free: FrameAllocator<ORDERS>,
-    /// Recently freed short runs, by their pages less one: the buddy system would merge each, and split it again for
-    /// the next SIP.
-    recent: [Recent; RECENT_PAGES],
-}
-
-/// Free runs of one length.
-#[derive(Default)]
-struct Recent {
-    first: [usize; RECENT_RUNS],
-    count: usize,
 }
 
 /// State of a stretch of memory that was not clear at boot.
@@ -104,73 +86,12 @@ pub fn bound_heap() {
 /// Initializes the machine's arenas.
 pub fn start() {
     let layout = machine().layout();
-    let mut free = FrameAllocator::new();
-    free.add_frame(0, layout.memory.bytes / PAGE_BYTES);
     ARENA_PAGES.store(layout.memory.bytes / PAGE_BYTES, Ordering::Relaxed);
-    *RUNS.lock() = Some(Runs { free, recent: Default::default() });
+    *RUNS.lock() = Some(Runs::new(layout.memory.bytes / PAGE_BYTES));
     if !layout.memory_is_clear {
         let stretches = layout.memory.bytes.div_ceil(STRETCH_BYTES);
         let untouched = (0..stretches).map(|_| AtomicU8::new(stretch::UNTOUCHED)).collect();
         STRETCHES.set(Some(Box::leak(Box::new(untouched))));
-    }
-}
-
-impl Runs {
-    /// Allocates exactly this many pages.
-    fn take(&mut self, count: usize) -> Option<usize> {
-        let recent = count.checked_sub(1).and_then(|index| self.recent.get_mut(index));
-        if let Some(first) = recent.and_then(Recent::pop) {
-            return Some(first);
-        }
-        if let Some(first) = take_run(&mut self.free, count) {
-            return Some(first);
-        }
-        for (index, recent) in self.recent.iter_mut().enumerate() {
-            while let Some(first) = recent.pop() {
-                give_run(&mut self.free, first, index + 1);
-            }
-        }
-        take_run(&mut self.free, count)
-    }
-
-    fn give(&mut self, first: usize, count: usize) {
-        let recent = count.checked_sub(1).and_then(|index| self.recent.get_mut(index));
-        if !recent.is_some_and(|recent| recent.push(first)) {
-            give_run(&mut self.free, first, count);
-        }
-    }
-}
-
-impl Recent {
-    fn pop(&mut self) -> Option<usize> {
-        self.count = self.count.checked_sub(1)?;
-        self.first.get(self.count).copied()
-    }
-
-    /// Caches a run; returns false if there is no room.
-    fn push(&mut self, first: usize) -> bool {
-        let place = self.first.get_mut(self.count);
-        self.count += usize::from(place.is_some());
-        place.map(|place| *place = first).is_some()
-    }
-}
-
-/// Takes a run of exactly this many pages. The rest of the buddy system's power of two goes back at once.
-fn take_run(free: &mut FrameAllocator<ORDERS>, count: usize) -> Option<usize> {
-    let whole = count.checked_next_power_of_two()?;
-    let first = free.alloc(whole)?;
-    give_run(free, first + count, whole - count);
-    Some(first)
-}
-
-/// Frees pages in aligned pieces, each a power of two.
-fn give_run(free: &mut FrameAllocator<ORDERS>, mut first: usize, mut count: usize) {
-    while count > 0 {
-        let aligned = if first == 0 { count } else { 1 << first.trailing_zeros() };
-        let piece = aligned.min(1 << count.ilog2());
-        free.dealloc(first, piece);
-        first += piece;
-        count -= piece;
     }
 }
 
@@ -180,6 +101,12 @@ fn allocate_run(count: usize) -> Option<usize> {
         return None;
     }
     let first = RUNS.lock().as_mut()?.take(count)?;
+    prepare(first, count);
+    Some(machine().layout().memory.base + first * PAGE_BYTES)
+}
+
+/// Counts pages that were just taken, and clears those that were never used. The caller may be preempted.
+fn prepare(first: usize, count: usize) {
     RUNS_USED.fetch_add(count, Ordering::Relaxed);
     if let Some(stretches) = STRETCHES.get() {
         let (start, end) = (first * PAGE_BYTES, (first + count) * PAGE_BYTES);
@@ -192,7 +119,6 @@ fn allocate_run(count: usize) -> Option<usize> {
             }
         }
     }
-    Some(machine().layout().memory.base + first * PAGE_BYTES)
 }
 
 /// Clears a stretch that was never used, or waits for the processor that is clearing it. Some of its pages may belong
@@ -394,6 +320,22 @@ pub fn allocate_pages(count: usize, space: Option<SpaceRef>) -> Option<usize> {
     }
     PAGES_USED.fetch_add(count, Ordering::Relaxed);
     Some(address)
+}
+
+/// Adds zeroed pages right behind allocated ones, mapped in a space, if there are free ones; whether there were. The
+/// caller may be preempted.
+pub fn extend_pages(end: usize, more: usize, space: Option<SpaceRef>) -> bool {
+    let first = (end - machine().layout().memory.base) / PAGE_BYTES;
+    if is_low() || !RUNS.lock().as_mut().is_some_and(|runs| runs.extend(first, more)) {
+        return false;
+    }
+    prepare(first, more);
+    if space.is_some_and(|space| space.map(end, more * PAGE_BYTES, DomainAccess::Write).is_err()) {
+        free_run(end, more);
+        return false;
+    }
+    PAGES_USED.fetch_add(more, Ordering::Relaxed);
+    true
 }
 
 /// Frees pages, mapped in a space.
@@ -619,29 +561,4 @@ pub fn write_record<R: sealed::Record>(address: usize, size: usize, place: usize
     // SAFETY: as for `write_block`; the place lies within `size`, blocks are aligned to 64, and a
     // Record has no padding and any bits are valid for it.
     unsafe { (address as *mut R).add(place).write(*record) };
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn short_runs_that_are_kept_are_there_for_a_long_one() {
-        const PAGES: usize = 256;
-        let mut free = FrameAllocator::new();
-        free.add_frame(0, PAGES);
-        let mut runs = Runs { free, recent: Default::default() };
-        for count in [1, 2, 3, 4, 5] {
-            let taken: Vec<usize> = core::iter::from_fn(|| runs.take(count)).collect();
-            assert!(taken.len() >= PAGES / 8, "{} runs of {count} pages", taken.len());
-            let mut sorted = taken.clone();
-            sorted.sort_unstable();
-            assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] >= count), "runs of {count} pages overlap");
-            taken.iter().for_each(|&first| runs.give(first, count));
-            let all = runs.take(PAGES).expect("all pages are free");
-            runs.give(all, PAGES);
-        }
-        assert_eq!(runs.take(PAGES + 1), None);
-        assert_eq!(runs.take(usize::MAX), None);
-    }
 }

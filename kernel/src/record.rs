@@ -58,15 +58,15 @@ fn memory_of(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[u
     }
     let content = match memory {
         Memory::Nothing | Memory::RestOfBlock => return Vec::new(),
-        Memory::ZeroBlock | Memory::ZeroPages => Content::Zero,
+        Memory::ZeroBlock | Memory::ZeroPages | Memory::MorePages => Content::Zero,
         // What a borrower has written that was ended in the middle, nobody can repeat.
         Memory::Message if answer.status == Status::Closed as u64 => Content::Bytes(()),
         Memory::Message | Memory::Detached if !keeps_all() => Content::Left,
         Memory::Completed => return filled(answer),
         _ => Content::Bytes(()),
     };
-    let argument = arguments.first().copied().unwrap_or(0);
-    let named = effects::named(function, argument, (answer.status, answer.value), buffer);
+    let argument = |index: usize| arguments.get(index).copied().unwrap_or(0);
+    let named = effects::named(function, [argument(0), argument(1)], (answer.status, answer.value), buffer);
     named.into_iter().map(|block| recorder::Piece { address: block.address, bytes: block.bytes, content }).collect()
 }
 

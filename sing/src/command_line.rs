@@ -168,6 +168,12 @@ pub struct RunArguments {
     /// Folder of the machine, such as /fs/disk0/x, that the program of --wasm sees; PATH::OTHER: under another path
     #[arg(long, value_name = "PATH", requires = "wasm")]
     pub dir: Vec<String>,
+    /// Address at which the program of --wasm listens, such as 127.0.0.1:8080
+    #[arg(long, value_name = "ADDRESS:PORT", requires = "wasm")]
+    pub tcp_listen: Vec<String>,
+    /// Address to which the program of --wasm is connected when it starts
+    #[arg(long, value_name = "HOST:PORT", requires = "wasm")]
+    pub tcp_connect: Vec<String>,
     /// Environment variable of the program of --wasm
     #[arg(long, value_name = "NAME=VALUE", requires = "wasm")]
     pub env: Vec<String>,

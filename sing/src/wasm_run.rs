@@ -3,6 +3,7 @@
 //! A module gets a folder of its own in the output, with a copy of it and a manifest; a system manifest based on the one
 //! asked for adds them all. Neighbour: `wasm` composes their images, as of any program with a module.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use command_language::quote;
@@ -18,6 +19,8 @@ use crate::systems;
 
 /// Folder of what is made for bare modules.
 const FOLDER: &str = "bare-wasm";
+/// Publisher of a program whose manifest names none.
+const PUBLISHER: &str = "singularity";
 /// What every module begins with.
 const MAGIC: &[u8] = b"\0asm";
 
@@ -43,6 +46,10 @@ pub fn applied(repository: &Repository, arguments: &RunArguments) -> Outcome<(Re
     let modules: Vec<Module> = arguments.wasm.iter().map(|path| Module::read(path, taken)).collect::<Outcome<_>>()?;
     refuse_twins(&modules)?;
     applied.commands = commands(arguments, &modules)?;
+    if let [module] = &modules[..] {
+        let rules = network_rules(&module.name, arguments)?;
+        applied.parameter.extend(rules.into_iter().map(|rule| format!("network-rule={rule}")));
+    }
     let usual = match arguments.machine {
         None | Some(MachineName::Hosted) if arguments.tap.is_some() => systems::HOSTED_TAP,
         None | Some(MachineName::Hosted) => systems::HOSTED,
@@ -105,22 +112,53 @@ fn refuse_twins(modules: &[Module]) -> Outcome<()> {
 
 /// What the shell runs: the commands given, or the only module with its words.
 fn commands(arguments: &RunArguments, modules: &[Module]) -> Outcome<Option<String>> {
-    let has_words = !arguments.words.is_empty() || !arguments.dir.is_empty() || !arguments.env.is_empty();
+    let lists = [&arguments.words, &arguments.dir, &arguments.env, &arguments.tcp_listen, &arguments.tcp_connect];
+    let has_words = lists.iter().any(|list| !list.is_empty());
     match modules {
         [module] if arguments.commands.is_none() => {
             let mut words = vec![module.name.clone(), "--no-working-folder".into()];
             words.extend(arguments.dir.iter().flat_map(|folder| ["--dir".into(), quote(folder)]));
+            words.extend(arguments.tcp_listen.iter().flat_map(|address| ["--tcp-listen".into(), quote(address)]));
+            words.extend(arguments.tcp_connect.iter().flat_map(|address| ["--tcp-connect".into(), quote(address)]));
             words.extend(arguments.env.iter().flat_map(|variable| ["--env".into(), quote(variable)]));
             words.push("--".into());
             words.extend(arguments.words.iter().map(|word| quote(word)));
             Ok(Some(words.join(" ")))
         }
-        _ if has_words => Err(Failure::new("--dir, --env and words belong to the one program that --wasm runs")
-            .remedy(
-                "with -c, and with several modules, write them in a command of the shell: `NAME --dir PATH WORDS`",
-            )),
+        _ if has_words => Err(Failure::new(
+            "--dir, --env, --tcp-listen, --tcp-connect and words belong to the one program that --wasm runs",
+        )
+        .remedy("with -c, and with several modules, write them in a command of the shell: `NAME --dir PATH WORDS`")),
         _ => Ok(arguments.commands.clone()),
     }
+}
+
+/// The access rules of the network without which the program could not have the sockets that it is given.
+fn network_rules(name: &str, arguments: &RunArguments) -> Outcome<Vec<String>> {
+    let mut rules = Vec::new();
+    for address in &arguments.tcp_listen {
+        let (host, port) = host_and_port("--tcp-listen", address)?;
+        rules.push(format!("allow listen ..{name}.{PUBLISHER} {host}:{port}"));
+    }
+    for address in &arguments.tcp_connect {
+        let (host, port) = host_and_port("--tcp-connect", address)?;
+        // Rules know no names of hosts.
+        let is_address = host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok();
+        let place = if is_address { host } else { "*" };
+        rules.push(format!("allow connect ..{name}.{PUBLISHER} {place}:{port}"));
+        if !is_address {
+            rules.push(format!("allow resolve ..{name}.{PUBLISHER}"));
+        }
+    }
+    Ok(rules)
+}
+
+fn host_and_port<'a>(option: &str, address: &'a str) -> Outcome<(&'a str, u16)> {
+    let parts = address.rsplit_once(':').filter(|(host, _)| !host.is_empty());
+    parts.and_then(|(host, port)| Some((host, port.parse().ok()?))).ok_or_else(|| {
+        Failure::new(format!("{option} {address}: not an address with a port"))
+            .remedy("write it as 127.0.0.1:8080 or [::1]:8080")
+    })
 }
 
 /// Writes the manifests, and returns their folder.
@@ -186,6 +224,23 @@ mod tests {
         let commands_given = arguments(&["-c", "rg x"]);
         assert_eq!(commands(&commands_given, &[module("rg")]).expect("given"), Some("rg x".into()));
         assert_eq!(commands(&arguments(&[]), &[module("a"), module("b")]).expect("a prompt"), None);
+    }
+
+    #[test]
+    fn the_network_lets_a_program_have_the_sockets_that_it_is_given_and_no_more() {
+        let given =
+            arguments(&["--tcp-listen", "[::1]:80", "--tcp-connect", "192.0.2.1:7", "--tcp-connect", "a.org:443"]);
+        let expected = [
+            "allow listen ..rg.singularity [::1]:80",
+            "allow connect ..rg.singularity 192.0.2.1:7",
+            "allow connect ..rg.singularity *:443",
+            "allow resolve ..rg.singularity",
+        ];
+        assert_eq!(network_rules("rg", &given).expect("rules"), expected);
+        for wrong in ["80", ":80", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:65536"] {
+            let refused = network_rules("rg", &arguments(&["--tcp-listen", wrong])).expect_err(wrong).to_string();
+            assert!(refused.contains("not an address with a port"), "{refused}");
+        }
     }
 
     #[test]

@@ -72,6 +72,24 @@ pub(crate) unsafe fn adopt(word: u64) {
     thread_block::set_runtime_word(SHARED, word);
 }
 
+/// Adds zeroed pages behind an allocation of [`SipAllocator`] that has pages of its own, if the kernel has free ones there;
+/// whether it did. The allocation has the new size then.
+///
+/// # Safety
+///
+/// `pointer` was allocated with `layout`, and no other thread frees or resizes it meanwhile.
+#[doc(hidden)]
+pub unsafe fn grow_in_place(pointer: NonNull<u8>, layout: Layout, new_size: usize) -> bool {
+    let (former, wanted) = (layout.size().div_ceil(PAGE_BYTES), new_size.div_ceil(PAGE_BYTES));
+    if !is_large(layout) || new_size < layout.size() {
+        return false;
+    }
+    let more = wanted - former;
+    let address = pointer.as_ptr().expose_provenance() as u64;
+    // SAFETY: the new pages become part of the allocation, which is the caller's.
+    more == 0 || unsafe { raw::memory_grow(address, more as u64) }.into_result().is_ok()
+}
+
 /// The allocator to name in `#[global_allocator]`; [`entry!`](crate::entry!) does it.
 #[derive(Clone, Copy, Debug)]
 pub struct SipAllocator;
@@ -134,8 +152,10 @@ unsafe impl GlobalAlloc for SipAllocator {
         // SAFETY: the caller's contract makes size and alignment a valid layout.
         let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         if is_large(layout) && is_large(new_layout) {
-            let pages_needed = |bytes: usize| bytes.div_ceil(PAGE_BYTES);
-            if pages_needed(layout.size()) == pages_needed(new_size) {
+            let is_same = layout.size().div_ceil(PAGE_BYTES) == new_size.div_ceil(PAGE_BYTES);
+            // SAFETY: passed on from the caller.
+            let grows = || NonNull::new(pointer).is_some_and(|start| unsafe { grow_in_place(start, layout, new_size) });
+            if is_same || grows() {
                 return pointer;
             }
         } else if !is_large(layout)

@@ -30,6 +30,11 @@ pub fn memory_allocate(pages: u64) -> Result<u64, Status> {
     caller()?.process.allocate_pages(pages).map(|address| address as u64)
 }
 
+pub fn memory_grow(address: u64, pages: u64) -> Result<u64, Status> {
+    let pages = usize::try_from(pages).map_err(|_| Status::BadArgument)?;
+    caller()?.process.grow_pages(address as usize, pages).map(|added| added as u64)
+}
+
 pub fn memory_free(address: u64) -> Result<u64, Status> {
     caller()?.process.free_pages(address as usize).map(|pages| pages as u64)
 }

@@ -257,6 +257,38 @@ impl Slot<Process> {
         Ok(address)
     }
 
+    /// Adds pages right behind an allocation; returns the address of the first.
+    ///
+    /// # Errors
+    /// There is no such allocation, the quota is exhausted, or the pages behind it are not free.
+    pub fn grow_pages(&self, address: usize, more: usize) -> Result<usize, Status> {
+        let allowed = self.quota().memory_kib as usize * 1024 / PAGE_BYTES;
+        if more == 0 {
+            return Err(Status::BadArgument);
+        }
+        let mut pages = self.pages.lock();
+        // Nobody finds it while it grows: a thread that frees it meanwhile is refused.
+        let count = pages.runs.remove(address).ok_or(Status::BadArgument)?;
+        if pages.count.checked_add(more).is_none_or(|sum| sum > allowed) {
+            pages.runs.insert(address, count);
+            drop(pages);
+            return Err(self.quota_exceeded(QUOTA_MEMORY));
+        }
+        pages.count += more;
+        drop(pages);
+        let end = address + count * PAGE_BYTES;
+        let is_grown = self.may_grow().is_ok() && memory::extend_pages(end, more, self.space.get());
+        let mut pages = self.pages.lock();
+        pages.runs.insert(address, if is_grown { count + more } else { count });
+        if !is_grown {
+            pages.count -= more;
+            return Err(Status::WouldBlock);
+        }
+        drop(pages);
+        self.trace.add(TraceKind::MemoryAllocated, end as u64, more as u64);
+        Ok(end)
+    }
+
     /// Makes copies of data of its image, as address and bytes, for its domain alone. They count as its pages.
     ///
     /// # Errors

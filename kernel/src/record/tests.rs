@@ -16,6 +16,7 @@ fn a_function_that_gives_or_fills_a_block_has_its_contents_recorded() {
         match function.name {
             _ if gives_a_block(function) => assert_ne!(gives, Memory::Nothing, "{}", function.name),
             "memory_allocate" => assert_eq!(gives, Memory::ZeroPages),
+            "memory_grow" => assert_eq!(gives, Memory::MorePages),
             "stream_read" => assert_eq!(gives, Memory::OfArgument(0)),
             "dma_end" => assert_eq!(gives, Memory::OfArgument(1)),
             name if name.contains("_receive") => assert_eq!(gives, Memory::Message, "{name}"),
@@ -47,10 +48,11 @@ fn the_answer_of_every_function_is_recorded() {
                 Some(Named { handle: 0x77, address: 100, bytes: 101 })
             }
             Memory::ZeroPages => Some(Named { handle: 0, address: 0x77, bytes: 3 * PAGE_BYTES as u64 }),
+            Memory::MorePages => Some(Named { handle: 0, address: 0x77, bytes: 5 * PAGE_BYTES as u64 }),
             Memory::Nothing | Memory::OfArgument(_) => None,
         };
-        assert_eq!(named(number, 3, (ok, value), written).first().copied(), expected, "{}", function.name);
-        let refused = named(number, 3, (Status::BadHandle as u64, value), written);
+        assert_eq!(named(number, [3, 5], (ok, value), written).first().copied(), expected, "{}", function.name);
+        let refused = named(number, [3, 5], (Status::BadHandle as u64, value), written);
         assert_eq!(refused, [], "{}: a call that failed gives nothing", function.name);
     }
 }

@@ -280,7 +280,7 @@ impl State {
 impl Process {
     /// Notes the blocks that a return names, so that their contents are known when they are sent.
     fn note_blocks(&mut self, function: usize, arguments: &[u64; 6], event: &Event, value: u64) {
-        for block in effects::named(function, arguments[0], (event.status, value), &event.buffer) {
+        for block in effects::named(function, [arguments[0], arguments[1]], (event.status, value), &event.buffer) {
             self.blocks.insert(block.handle, block);
         }
         let is_split = effects::memory(function) == effects::Memory::RestOfBlock && event.status == Status::Ok as u64;

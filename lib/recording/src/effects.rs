@@ -25,6 +25,8 @@ pub enum Memory {
     ZeroBlock,
     /// As many zeroed pages as the first argument says, at the value.
     ZeroPages,
+    /// As many zeroed pages as the second argument says, at the value.
+    MorePages,
     /// The block that this argument names has been written to.
     OfArgument(usize),
 }
@@ -52,6 +54,7 @@ const fn memory_by(function: &[u8]) -> Memory {
         b"heap_split" => Memory::RestOfBlock,
         b"heap_allocate" => Memory::ZeroBlock,
         b"memory_allocate" => Memory::ZeroPages,
+        b"memory_grow" => Memory::MorePages,
         b"list_processes" | b"list_threads" | b"list_channels" | b"list_counters" | b"list_latencies"
         | b"stream_read" => Memory::OfArgument(0),
         b"list_trace" | b"dma_end" => Memory::OfArgument(1),
@@ -166,7 +169,7 @@ pub struct Named {
 }
 
 /// The blocks and pages that a return names, in order, from the first arguments of the call and the words written.
-pub fn named(function: usize, argument: u64, (status, value): (u64, u64), buffer: &[u64]) -> Vec<Named> {
+pub fn named(function: usize, arguments: [u64; 2], (status, value): (u64, u64), buffer: &[u64]) -> Vec<Named> {
     let word = |index: usize| buffer.get(index).copied().unwrap_or(0);
     let triples = |first: usize, count: u64| {
         let place = move |index: usize| first + index * BLOCK_WORDS;
@@ -181,7 +184,10 @@ pub fn named(function: usize, argument: u64, (status, value): (u64, u64), buffer
             [Named { handle: value, address: word(0), bytes: word(1) }].into()
         }
         Memory::ZeroPages if is_ok => {
-            [Named { handle: 0, address: value, bytes: argument.saturating_mul(PAGE_BYTES as u64) }].into()
+            [Named { handle: 0, address: value, bytes: arguments[0].saturating_mul(PAGE_BYTES as u64) }].into()
+        }
+        Memory::MorePages if is_ok => {
+            [Named { handle: 0, address: value, bytes: arguments[1].saturating_mul(PAGE_BYTES as u64) }].into()
         }
         _ => Vec::new(),
     }

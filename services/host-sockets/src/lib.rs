@@ -39,7 +39,7 @@ type Provider = service_provider::Exp<service_provider::states::Start>;
 
 /// Serves until the provider channel closes.
 pub fn main(startup: Startup) -> i32 {
-    let guard = match Guard::new(&startup.rule, startup.web_port) {
+    let guard = match Guard::new(startup.rule.iter().chain(&startup.added_rule), startup.web_port) {
         Ok(guard) => guard,
         Err(explanation) => return refuse(startup.tcp, StartError::BadParameter, &explanation),
     };

@@ -112,7 +112,7 @@ async fn serve(startup: Startup) -> i32 {
         Ok(settings) => settings,
         Err(explanation) => return refuse(startup.tcp, StartError::BadParameter, &explanation),
     };
-    let guard = match Guard::new(&startup.rule, startup.web_port) {
+    let guard = match Guard::new(startup.rule.iter().chain(&startup.added_rule), startup.web_port) {
         Ok(guard) => guard,
         Err(explanation) => return refuse(startup.tcp, StartError::BadParameter, &explanation),
     };

@@ -38,7 +38,7 @@ pub fn changes(trace: &Trace, events: &[Event], address: u64, process: Option<u6
         {
             block.bytes = block.bytes.min(argument(1));
         }
-        for block in effects::named(function, argument(0), answer, &event.buffer) {
+        for block in effects::named(function, [argument(0), argument(1)], answer, &event.buffer) {
             if holds(&block) {
                 note(event, format!("{} {}", verb_of_return(event), text(&block)));
             }

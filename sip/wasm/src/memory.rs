@@ -4,6 +4,7 @@ use alloc::alloc::{alloc_zeroed, dealloc};
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
+use sip::allocator::grow_in_place;
 use wasm_record::{MAX_MEMORY_PAGES, WASM_PAGE_BYTES};
 
 /// Alignment of linear memory, which lets its allocation be pages of its own.
@@ -36,6 +37,9 @@ impl LinearMemory {
         if bytes == self.bytes {
             return Some(former);
         }
+        if self.grow_in_place(bytes) {
+            return Some(former);
+        }
         // SAFETY: the size is not zero: it is more than before.
         let start = NonNull::new(unsafe { alloc_zeroed(layout(bytes)?) })?;
         // SAFETY: both have at least the former size, and the new one is distinct.
@@ -44,6 +48,18 @@ impl LinearMemory {
         self.start = start;
         self.bytes = bytes;
         Some(former)
+    }
+
+    /// Grows where it is, if the pages behind it are free: nothing is copied, and the quota has to cover no second copy.
+    fn grow_in_place(&mut self, bytes: usize) -> bool {
+        let Some(former) = layout(self.bytes).filter(|former| former.size() > 0) else { return false };
+        // SAFETY: allocated with this layout, and borrowed.
+        let is_grown = unsafe { grow_in_place(self.start, former, bytes) };
+        if is_grown {
+            // New pages are zeroed; both sizes are whole pages.
+            self.bytes = bytes;
+        }
+        is_grown
     }
 
     /// Its address, for code.

@@ -15,11 +15,17 @@ macro_rules! errors {
 
 errors! {
     ACCES = 2,
+    ADDRINUSE = 3,
+    ADDRNOTAVAIL = 4,
     AGAIN = 6,
     BADF = 8,
+    CONNABORTED = 13,
+    CONNREFUSED = 14,
+    CONNRESET = 15,
     EXIST = 20,
     FAULT = 21,
     FBIG = 22,
+    HOSTUNREACH = 23,
     ILSEQ = 25,
     INVAL = 28,
     IO = 29,
@@ -29,8 +35,10 @@ errors! {
     MLINK = 34,
     NAMETOOLONG = 37,
     NFILE = 41,
+    NOBUFS = 42,
     NOENT = 44,
     NOSPC = 51,
+    NOTCONN = 53,
     NOTDIR = 54,
     NOTEMPTY = 55,
     NOTSOCK = 57,
@@ -40,6 +48,7 @@ errors! {
     PIPE = 64,
     ROFS = 69,
     SPIPE = 70,
+    TIMEDOUT = 73,
     XDEV = 75,
     NOTCAPABLE = 76,
 }
@@ -74,6 +83,8 @@ pub mod rights {
     pub const PATH_REMOVE_DIRECTORY: u64 = 1 << 25;
     pub const PATH_UNLINK_FILE: u64 = 1 << 26;
     pub const POLL_FD_READWRITE: u64 = 1 << 27;
+    pub const SOCK_SHUTDOWN: u64 = 1 << 28;
+    pub const SOCK_ACCEPT: u64 = 1 << 29;
 
     /// All that has a meaning for a file.
     pub const OF_FILE: u64 = FD_DATASYNC
@@ -114,6 +125,10 @@ pub mod rights {
     pub const OF_INPUT: u64 = FD_READ | FD_FDSTAT_SET_FLAGS | FD_FILESTAT_GET | POLL_FD_READWRITE;
     /// All of standard output and standard error.
     pub const OF_OUTPUT: u64 = FD_WRITE | FD_FDSTAT_SET_FLAGS | FD_FILESTAT_GET | POLL_FD_READWRITE;
+    /// All of a listening socket.
+    pub const OF_LISTENER: u64 = FD_FDSTAT_SET_FLAGS | FD_FILESTAT_GET | POLL_FD_READWRITE | SOCK_ACCEPT;
+    /// All of a connection.
+    pub const OF_CONNECTION: u64 = OF_INPUT | OF_OUTPUT | SOCK_SHUTDOWN;
 }
 
 /// Types of what a descriptor or a name stands for.
@@ -122,6 +137,7 @@ pub mod file_type {
     pub const CHARACTER_DEVICE: u8 = 2;
     pub const DIRECTORY: u8 = 3;
     pub const REGULAR_FILE: u8 = 4;
+    pub const SOCKET_STREAM: u8 = 6;
     pub const SYMBOLIC_LINK: u8 = 7;
 }
 
@@ -141,6 +157,20 @@ pub mod open_flags {
     pub const EXCL: u32 = 1 << 2;
     pub const TRUNC: u32 = 1 << 3;
     pub const ALL: u32 = (1 << 4) - 1;
+}
+
+/// Flags of `sock_recv`.
+pub mod receive_flags {
+    pub const PEEK: u32 = 1 << 0;
+    pub const WAITALL: u32 = 1 << 1;
+    pub const ALL: u32 = (1 << 2) - 1;
+}
+
+/// Directions of `sock_shutdown`.
+pub mod directions {
+    pub const READ: u32 = 1 << 0;
+    pub const WRITE: u32 = 1 << 1;
+    pub const ALL: u32 = (1 << 2) - 1;
 }
 
 /// Flag of lookups: a link at the end is followed.

@@ -3,10 +3,14 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use sip::Deadline;
+use sip::select::wait_any;
+
 use crate::abi::{Errno, rights};
 use crate::file::File;
 use crate::folder::Folder;
 use crate::listing::Listing;
+use crate::socket::{Connection, Listener};
 
 /// Maximum number of open descriptors.
 const MAX_DESCRIPTORS: usize = 1024;
@@ -23,6 +27,10 @@ pub enum Object {
     File(File),
     /// A folder, and where the program is in its list of names.
     Folder(Folder, Listing),
+    /// A listening socket.
+    Listener(Listener),
+    /// A connection.
+    Connection(Connection),
 }
 
 /// An open descriptor.
@@ -45,6 +53,19 @@ impl Descriptor {
         Descriptor { object, base, inheriting: 0, flags: 0, preopened: None }
     }
 
+    /// A listening socket.
+    pub fn listener(listener: Listener) -> Descriptor {
+        Descriptor {
+            inheriting: rights::OF_CONNECTION,
+            ..Descriptor::stream(Object::Listener(listener), rights::OF_LISTENER)
+        }
+    }
+
+    /// A connection, with these flags.
+    pub fn connection(connection: Connection, base: u64, flags: u16) -> Descriptor {
+        Descriptor { flags, ..Descriptor::stream(Object::Connection(connection), base) }
+    }
+
     /// A folder that the program is given under a path.
     pub fn preopened(folder: Folder, path: String) -> Descriptor {
         Descriptor {
@@ -59,7 +80,11 @@ impl Descriptor {
 
 /// All descriptors, by number.
 #[derive(Default)]
-pub struct Descriptors(Vec<Option<Descriptor>>);
+pub struct Descriptors {
+    open: Vec<Option<Descriptor>>,
+    /// Connections that the program closed before all that it wrote was taken.
+    closing: Vec<Connection>,
+}
 
 impl Descriptors {
     /// Adds a descriptor under the lowest free number.
@@ -67,14 +92,14 @@ impl Descriptors {
     /// # Errors
     /// There are too many.
     pub fn add(&mut self, descriptor: Descriptor) -> Result<u32, Errno> {
-        let free = self.0.iter().position(Option::is_none).unwrap_or(self.0.len());
+        let free = self.open.iter().position(Option::is_none).unwrap_or(self.open.len());
         if free >= MAX_DESCRIPTORS {
             return Err(Errno::MFILE);
         }
-        if free == self.0.len() {
-            self.0.push(None);
+        if free == self.open.len() {
+            self.open.push(None);
         }
-        self.0[free] = Some(descriptor);
+        self.open[free] = Some(descriptor);
         Ok(free as u32)
     }
 
@@ -83,7 +108,7 @@ impl Descriptors {
     /// # Errors
     /// It is not open, or lacks a right.
     pub fn get(&mut self, number: u32, wanted: u64) -> Result<&mut Descriptor, Errno> {
-        let descriptor = self.0.get_mut(number as usize).and_then(Option::as_mut).ok_or(Errno::BADF)?;
+        let descriptor = self.open.get_mut(number as usize).and_then(Option::as_mut).ok_or(Errno::BADF)?;
         if wanted & !descriptor.base != 0 { Err(Errno::NOTCAPABLE) } else { Ok(descriptor) }
     }
 
@@ -117,8 +142,41 @@ impl Descriptors {
     /// # Errors
     /// It is not open.
     pub fn close(&mut self, number: u32) -> Result<(), Errno> {
-        let place = self.0.get_mut(number as usize).ok_or(Errno::BADF)?;
-        place.take().map(drop).ok_or(Errno::BADF)
+        let place = self.open.get_mut(number as usize).ok_or(Errno::BADF)?;
+        let closed = place.take().ok_or(Errno::BADF)?;
+        self.end(closed);
+        Ok(())
+    }
+
+    fn end(&mut self, closed: Descriptor) {
+        self.end_closed();
+        if let Object::Connection(connection) = closed.object {
+            self.closing.extend(connection.close());
+        }
+    }
+
+    /// Ends connections that were closed, and of which all is taken by now.
+    pub fn end_closed(&mut self) {
+        self.closing = core::mem::take(&mut self.closing).into_iter().filter_map(Connection::close).collect();
+    }
+
+    /// Closes all connections, and waits until what was written is taken, or the deadline passes.
+    pub fn end_all(&mut self, deadline: Deadline) {
+        for descriptor in core::mem::take(&mut self.open).into_iter().flatten() {
+            self.end(descriptor);
+        }
+        while let Some(pending) = self.closing.first().and_then(Connection::output_pending) {
+            if wait_any(&[pending], deadline).is_none() {
+                return;
+            }
+            self.end_closed();
+        }
+        self.end_closed();
+    }
+
+    /// What a descriptor stands for, if it is open.
+    pub fn object(&self, number: u32) -> Option<&Object> {
+        Some(&self.open.get(number as usize)?.as_ref()?.object)
     }
 
     /// Gives a descriptor the number of another one, which is closed.
@@ -129,7 +187,11 @@ impl Descriptors {
         self.get(from, 0)?;
         self.get(to, 0)?;
         if from != to {
-            self.0[to as usize] = self.0[from as usize].take();
+            let moved = self.open[from as usize].take();
+            let replaced = core::mem::replace(&mut self.open[to as usize], moved);
+            if let Some(replaced) = replaced {
+                self.end(replaced);
+            }
         }
         Ok(())
     }

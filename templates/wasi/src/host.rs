@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use client::namespace::Namespace;
 use client::random::Source;
+use sip::Deadline;
 use sip_wasm::{Caller, Host, Trap};
 
 use crate::calls;
@@ -27,6 +28,18 @@ pub struct Wasi {
     pub random: Option<Source>,
     /// When the program started, in nanoseconds of the monotonic clock.
     pub started_ns: u64,
+}
+
+/// How long the end of a program waits until what it wrote to its connections is taken, in milliseconds.
+const END_MS: u64 = 5_000;
+
+impl Wasi {
+    /// Ends what is open; returns the exit status.
+    pub fn finish(&mut self, status: i32) -> i32 {
+        self.streams.show_line();
+        self.descriptors.end_all(Deadline::after_ms(END_MS));
+        self.streams.finish(status)
+    }
 }
 
 impl Host for Wasi {

@@ -15,9 +15,11 @@ mod descriptors;
 mod errors;
 mod file;
 mod folder;
+mod given;
 mod guest;
 mod host;
 mod listing;
+mod socket;
 mod streams;
 mod walk;
 
@@ -62,20 +64,30 @@ pub fn main(startup: Startup, module: Module) -> i32 {
             Err(error) => return stdio::report::path_error(&place, &error),
         }
     }
-    for descriptor in opened.into_iter().chain(folders) {
+    let sockets = match given::sockets(&mut namespace, &startup.tcp_listen, &startup.tcp_connect) {
+        Ok(sockets) => sockets,
+        Err(mistake) => {
+            stdio::report::error(format_args!("{mistake}"));
+            return STATUS_MISTAKE;
+        }
+    };
+    let first_socket = opened.len() + folders.len();
+    for descriptor in opened.into_iter().chain(folders).chain(sockets) {
         if descriptors.add(descriptor).is_err() {
-            stdio::report::error(format_args!("too many folders; leave some --dir out"));
+            stdio::report::error(format_args!("too many folders and sockets; leave some --dir out"));
             return STATUS_MISTAKE;
         }
     }
     let mut arguments = Vec::from([own_name()]);
     arguments.extend(startup.argv);
+    let mut environment = environment(startup.env, &startup.working_folder, startup.no_working_folder);
+    environment.extend(given::variables(first_socket, startup.tcp_listen.len(), startup.tcp_connect.len()));
     let mut host = Wasi {
         namespace,
         descriptors,
         streams: Streams::new(startup.input.map(Input::new), Output::new(startup.output)),
         arguments,
-        environment: environment(startup.env, &startup.working_folder, startup.no_working_folder),
+        environment,
         random: None,
         started_ns: sip::time::monotonic(),
     };
@@ -89,7 +101,7 @@ fn run(module: Module, host: &mut Wasi) -> i32 {
     };
     instance.start(host);
     match instance.call("_start", &[], host) {
-        Ok(_) => host.streams.finish(0),
+        Ok(_) => host.finish(0),
         Err(error) => sip::process::fail(format_args!("{error}; a WASI command exports `_start`")),
     }
 }

@@ -34,11 +34,11 @@ impl Guard {
     /// # Errors
     ///
     /// One sentence for the user: the error, the rule, and the correct form.
-    pub fn new(lines: &[String], web_port: i64) -> Result<Guard, String> {
+    pub fn new<'r>(lines: impl Iterator<Item = &'r String>, web_port: i64) -> Result<Guard, String> {
         let port =
             u16::try_from(web_port).map_err(|_| alloc::format!("web-port {web_port}: a port is at most 65535"))?;
         let ports = [NamedPort { name: WEB, port }];
-        let rules = Rules::parse(lines.iter().map(String::as_str), &ports).map_err(|error| error.to_string())?;
+        let rules = Rules::parse(lines.map(String::as_str), &ports).map_err(|error| error.to_string())?;
         Ok(Guard { rules: RefCell::new(rules) })
     }
 

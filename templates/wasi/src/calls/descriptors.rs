@@ -16,6 +16,7 @@ pub fn type_of(object: &Object) -> u8 {
         Object::Input | Object::Output | Object::Error => file_type::UNKNOWN,
         Object::File(_) => file_type::REGULAR_FILE,
         Object::Folder(..) => file_type::DIRECTORY,
+        Object::Listener(_) | Object::Connection(_) => file_type::SOCKET_STREAM,
     }
 }
 

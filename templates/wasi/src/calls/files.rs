@@ -16,6 +16,11 @@ const FROM_START: u32 = 0;
 const FROM_POSITION: u32 = 1;
 const FROM_END: u32 = 2;
 
+/// Whether a descriptor with these flags waits.
+pub fn is_waiting(flags: u16) -> bool {
+    flags & descriptor_flags::NONBLOCK == 0
+}
+
 pub fn fd_read(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno> {
     let (number, at, count, place) = (caller.u32(0), caller.u32(1), caller.u32(2), caller.u32(3));
     let mut memory = guest(caller);
@@ -25,10 +30,12 @@ pub fn fd_read(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno> {
         Descriptor { base, .. } if *base & rights::FD_READ == 0 => return Err(Errno::NOTCAPABLE),
         Descriptor { object: Object::File(file), .. } => file.read(&mut memory, &vectors, Start::Position)?,
         Descriptor { object: Object::Input, flags, .. } => {
-            let is_waiting = *flags & descriptor_flags::NONBLOCK == 0;
-            host.streams.read(&mut memory, &vectors, is_waiting)?
+            host.streams.read(&mut memory, &vectors, is_waiting(*flags))?
         }
-        Descriptor { object: Object::Output | Object::Error, .. } => return Err(Errno::BADF),
+        Descriptor { object: Object::Connection(connection), flags, .. } => {
+            connection.read(&mut memory, &vectors, is_waiting(*flags), false)?
+        }
+        Descriptor { object: Object::Output | Object::Error | Object::Listener(_), .. } => return Err(Errno::BADF),
     };
     memory.put_u32(place, read)
 }
@@ -45,7 +52,10 @@ pub fn fd_write(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno> {
         }
         Descriptor { object: Object::Output, .. } => host.streams.write(&memory, &vectors)?,
         Descriptor { object: Object::Error, .. } => host.streams.write_error(&memory, &vectors)?,
-        Descriptor { object: Object::Input, .. } => return Err(Errno::BADF),
+        Descriptor { object: Object::Connection(connection), flags, .. } => {
+            connection.write(&memory, &vectors, is_waiting(*flags))?
+        }
+        Descriptor { object: Object::Input | Object::Listener(_), .. } => return Err(Errno::BADF),
     };
     memory.put_u32(place, written)
 }
@@ -121,6 +131,6 @@ fn sync(host: &mut Wasi, number: u32, wanted: u64) -> Result<(), Errno> {
     match &mut host.descriptors.get(number, wanted)?.object {
         Object::File(file) => file.sync(),
         Object::Folder(folder, _) => Ok(folder.namespace().sync()?),
-        Object::Input | Object::Output | Object::Error => Err(Errno::INVAL),
+        _ => Err(Errno::INVAL),
     }
 }

@@ -16,6 +16,10 @@ const SUBSCRIPTION_BYTES: u32 = 48;
 const EVENT_BYTES: u32 = 32;
 /// Maximum number of subscriptions of a call.
 const MAX_SUBSCRIPTIONS: u32 = 4096;
+/// Maximum number of things that the kernel waits for at once.
+const MAX_WAITS: usize = 32;
+/// How long each part of more things is waited for, in milliseconds.
+const TURN_MS: u64 = 2;
 /// Flag of a clock subscription: the time is absolute.
 const IS_ABSOLUTE: u16 = 1;
 
@@ -47,6 +51,10 @@ enum State {
     Input,
     /// It comes with standard output.
     Output,
+    /// It comes with this listener, or with what this connection receives.
+    Receives(u32),
+    /// It comes when this connection takes more.
+    Sends(u32),
     /// It comes at a time.
     At(u64),
 }
@@ -62,6 +70,7 @@ pub fn poll_oneoff(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno
     memory.bytes(place, 4)?;
     let wanted = read(&memory, subscriptions, count)?;
     host.streams.show_line();
+    host.descriptors.end_closed();
     let mut written = 0;
     while written == 0 {
         let states: Vec<State> = wanted.iter().map(|subscription| state(host, subscription)).collect();
@@ -131,6 +140,14 @@ fn readable(host: &mut Wasi, number: u32) -> State {
             Object::Input if is_pending(host.streams.input_pending()) => State::Input,
             Object::Input => State::Ready(Ok(host.streams.received_bytes() as u64)),
             Object::File(file) => State::Ready(file.size().map(|size| size.saturating_sub(file.offset))),
+            Object::Listener(listener) => match listener.is_pending(&mut host.namespace) {
+                true => State::Receives(number),
+                false => State::Ready(Ok(1)),
+            },
+            Object::Connection(connection) => match connection.is_input_pending() {
+                true => State::Receives(number),
+                false => State::Ready(Ok(connection.received_bytes() as u64)),
+            },
             Object::Output | Object::Error | Object::Folder(..) => State::Ready(Err(Errno::BADF)),
         },
     }
@@ -142,7 +159,9 @@ fn writable(host: &mut Wasi, number: u32) -> State {
         Ok(descriptor) => match &descriptor.object {
             Object::Output if is_pending(host.streams.output_pending()) => State::Output,
             Object::Output | Object::Error | Object::File(_) => State::Ready(Ok(0)),
-            Object::Input | Object::Folder(..) => State::Ready(Err(Errno::BADF)),
+            Object::Connection(connection) if connection.output_pending().is_some() => State::Sends(number),
+            Object::Connection(_) => State::Ready(Ok(0)),
+            Object::Input | Object::Folder(..) | Object::Listener(_) => State::Ready(Err(Errno::BADF)),
         },
     }
 }
@@ -160,11 +179,35 @@ fn wait(host: &Wasi, states: &[State]) {
     waitables.extend(host.streams.input_pending().filter(|_| is_input));
     waitables.extend(host.streams.output_pending().filter(|_| is_output));
     for state in states {
-        if let State::At(time) = state {
-            deadline = deadline.min(Deadline::at(*time));
+        match state {
+            State::At(time) => deadline = deadline.min(Deadline::at(*time)),
+            State::Receives(number) => waitables.extend(receives(host, *number)),
+            State::Sends(number) => waitables.extend(sends(host, *number)),
+            State::Ready(_) | State::Input | State::Output => {}
         }
     }
-    let _ = wait_any(&waitables, deadline);
+    if waitables.len() <= MAX_WAITS {
+        let _ = wait_any(&waitables, deadline);
+        return;
+    }
+    // More than the kernel waits for at once take turns.
+    let turn = |part: &[&dyn Waitable]| wait_any(part, deadline.min(Deadline::after_ms(TURN_MS))).is_some();
+    let _ = waitables.chunks(MAX_WAITS).any(turn);
+}
+
+fn receives(host: &Wasi, number: u32) -> Option<&dyn Waitable> {
+    match host.descriptors.object(number)? {
+        Object::Listener(listener) => listener.requested(),
+        Object::Connection(connection) => connection.read_requested(),
+        _ => None,
+    }
+}
+
+fn sends(host: &Wasi, number: u32) -> Option<&dyn Waitable> {
+    match host.descriptors.object(number)? {
+        Object::Connection(connection) => connection.output_pending(),
+        _ => None,
+    }
 }
 
 /// Writes an event.

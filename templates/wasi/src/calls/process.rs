@@ -56,7 +56,7 @@ fn put_sizes(guest: &mut Guest<'_>, texts: &[String], count: u32, bytes: u32) ->
 }
 
 pub fn proc_exit(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno> {
-    let status = host.streams.finish(caller.u32(0) as i32);
+    let status = host.finish(caller.u32(0) as i32);
     sip::process::exit(status)
 }
 
@@ -65,7 +65,7 @@ pub fn proc_raise(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno>
     match caller.u32(0) {
         0 => Ok(()),
         signal @ 1..SIGNALS => {
-            host.streams.finish(0);
+            host.finish(0);
             sip::process::fail(format_args!("it raised signal {signal}"))
         }
         _ => Err(Errno::INVAL),

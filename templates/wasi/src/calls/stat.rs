@@ -25,7 +25,7 @@ pub fn fd_filestat_get(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), E
     let descriptor = host.descriptors.get(caller.u32(0), rights::FD_FILESTAT_GET)?;
     let kind = type_of(&descriptor.object);
     let (device, attributes) = match &mut descriptor.object {
-        Object::Input | Object::Output | Object::Error => (0, nothing()),
+        Object::Input | Object::Output | Object::Error | Object::Listener(_) | Object::Connection(_) => (0, nothing()),
         Object::File(file) => (file.device(), file.attributes()?),
         Object::Folder(folder, _) => (folder.device(), folder.attributes("")?.1),
     };
@@ -46,7 +46,7 @@ pub fn fd_filestat_set_times(host: &mut Wasi, caller: &mut Caller<'_>) -> Result
     match &mut host.descriptors.get(caller.u32(0), rights::FD_FILESTAT_SET_TIMES)?.object {
         Object::File(file) => file.set_times(changes),
         Object::Folder(folder, _) => Ok(folder.namespace().set_attributes("", changes)?),
-        Object::Input | Object::Output | Object::Error => Err(Errno::BADF),
+        _ => Err(Errno::BADF),
     }
 }
 

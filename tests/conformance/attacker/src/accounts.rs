@@ -147,6 +147,7 @@ const ROWS: &[(&str, Calls)] = &[
     ("debug_sink_give", Own(sinks)),
     ("debug_sink_read", Plain),
     ("debug_sink_close", Plain),
+    ("memory_grow", Own(grown)),
 ];
 
 /// Makes the calls of the function with this number between two readings by the suite.
@@ -288,6 +289,14 @@ fn chain() {
         must("heap_attach", &[next, last]);
         last = next;
     }
+}
+
+/// Pages of an allocation that has room behind it.
+const LONG_PAGES: u64 = 256;
+
+fn grown() {
+    let address = must("memory_allocate", &[LONG_PAGES]);
+    while abi("memory_grow", &[address, 1]).is_ok() {}
 }
 
 fn pages() {

@@ -9,7 +9,7 @@ use sip::{Deadline, Status, thread};
 use crate::Act;
 use crate::messages::{ANSWER, CALL, receive, send};
 use crate::objects::{block, channel, child, end_thread, sleep_thread, thread_at};
-use crate::raw::{abi, entry_address, must, put_text, refused, set_words, slot, word};
+use crate::raw::{abi, byte_at, entry_address, must, put_text, refused, set_byte, set_words, slot, word};
 
 pub(crate) const ACTS: &[(&str, Act)] = &[
     ("thread-entries", |_| thread_entries()),
@@ -85,7 +85,75 @@ fn memory() -> i32 {
     }
     assert_eq!(must("memory_free", &[address]), 4, "pages freed");
     refused("memory_free", &[address], &[Status::BadArgument]);
+    growth();
+    growing_threads();
     0
+}
+
+/// Pages of an allocation that has room behind it.
+const LONG_PAGES: u64 = 256;
+
+/// An allocation grows by zeroed pages right behind it, and by nothing else; claims are refused, and change nothing.
+fn growth() {
+    let before = must("memory_usage", &[]);
+    let address = must("memory_allocate", &[LONG_PAGES]);
+    for claim in [0, 1, address + 4096, address + 1, address - 4096, slot() as u64, u64::MAX] {
+        refused("memory_grow", &[claim, 1], &[Status::BadArgument]);
+    }
+    refused("memory_grow", &[address, 0], &[Status::BadArgument]);
+    for pages in [1 << 32, 1 << 52, u64::MAX / 4096, u64::MAX] {
+        refused("memory_grow", &[address, pages], &[Status::QuotaExceeded]);
+    }
+    assert_eq!(must("memory_usage", &[]), before + LONG_PAGES, "what was refused is charged");
+    let mut end = address + LONG_PAGES * 4096;
+    let mut added = 0;
+    for _ in 0..4 {
+        // Others may have taken the machine's pages, but nobody those of the first growth after a system's start.
+        let Ok(more) = abi("memory_grow", &[address, 3]) else { break };
+        assert_eq!(more, end, "right behind it");
+        for byte in [more, more + 3 * 4096 - 1] {
+            assert_eq!(byte_at(byte), 0, "new pages are zeroed");
+            set_byte(byte, 7);
+        }
+        (end, added) = (more + 3 * 4096, added + 3);
+        refused("memory_free", &[more], &[Status::BadArgument]);
+    }
+    assert!(added > 0, "an allocation of a megabyte does not grow in place");
+    assert_eq!(must("memory_free", &[address]), LONG_PAGES + added, "pages freed");
+    refused("memory_grow", &[address, 1], &[Status::BadArgument]);
+    assert_eq!(must("memory_usage", &[]), before, "all was freed");
+}
+
+/// Two threads grow one allocation that a third may free meanwhile: no page is counted twice.
+fn growing_threads() {
+    let mut all = 0;
+    for round in 0..50 {
+        let address = must("memory_allocate", &[LONG_PAGES]);
+        let grown = Arc::new(AtomicU64::new(0));
+        let grow = {
+            let grown = Arc::clone(&grown);
+            move || {
+                for _ in 0..8 {
+                    match abi("memory_grow", &[address, 1]) {
+                        Ok(page) => {
+                            assert!(page >= address + LONG_PAGES * 4096, "not behind it");
+                            grown.fetch_add(1, Ordering::SeqCst);
+                        }
+                        Err(Status::BadArgument | Status::WouldBlock) => {}
+                        Err(status) => panic!("{}", status.text()),
+                    }
+                }
+            }
+        };
+        let threads = [grow.clone(), grow].map(|grow| thread::spawn(grow).expect("a thread"));
+        let early = if round % 2 == 0 { abi("memory_free", &[address]).ok() } else { None };
+        threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
+        let freed = early.unwrap_or_else(|| must("memory_free", &[address]));
+        let grown = grown.load(Ordering::SeqCst);
+        assert_eq!(freed, LONG_PAGES + grown, "pages freed");
+        all += grown;
+    }
+    assert!(all > 0, "nothing has grown");
 }
 
 fn mutex() -> i32 {

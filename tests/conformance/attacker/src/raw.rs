@@ -54,6 +54,13 @@ pub(crate) fn put_text(text: &str) -> u64 {
     text.len() as u64
 }
 
+/// A byte of this process's memory.
+pub(crate) fn byte_at(address: u64) -> u8 {
+    let place: *const u8 = core::ptr::with_exposed_provenance(address as usize);
+    // SAFETY: as in `set_byte`.
+    unsafe { place.read_volatile() }
+}
+
 /// Sets a byte of this process's memory.
 pub(crate) fn set_byte(address: u64, byte: u8) {
     let place: *mut u8 = core::ptr::with_exposed_provenance_mut(address as usize);

@@ -133,6 +133,15 @@ print(os.clock() >= 0, os.getenv("HOME"), io.read("l"))
 error("the end")
 "##;
 
+/// Its memory grows by steps to more than half of its `memory_kib`: there is no quota for a second copy.
+#[test]
+fn a_program_can_use_most_of_its_memory_limit() {
+    let script = "local t = {} for i = 1, 200 do t[i] = string.rep(i % 10, 1 << 20); collectgarbage() end \
+                  print(#t, t[1]:byte(), t[199]:byte(-1))";
+    let run = run(&disk(&[("grow.lua", script)]), "lua grow.lua; echo status $?\n");
+    assert_eq!(run.succeeded(), "200\t49\t57\nstatus 0\n");
+}
+
 #[test]
 fn lua_runs_scripts() {
     let disk = disk(&[("s.lua", LUA)]);

@@ -1,6 +1,8 @@
 //! WebAssembly programs as people use them: commands of the shell, and modules given bare.
 
-use std::fmt::Write;
+use std::fmt::Write as _;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
@@ -91,6 +93,73 @@ fn a_wasm_program_is_a_command_of_the_shell() {
     assert!(text.contains("--header") && text.contains("names of the columns"), "{run}");
     assert!(text.ends_with("hello from wasm\nstatus 0\n"), "{run}");
     disk.check();
+}
+
+/// A port that nobody uses at this moment.
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    listener.local_addr().expect("an address").port()
+}
+
+/// Sends these bytes, and returns what comes back until the other end has finished.
+fn exchange(mut stream: TcpStream, sent: &[u8]) -> Vec<u8> {
+    let mut sending = stream.try_clone().expect("a second handle");
+    let sent = sent.to_vec();
+    let sender = std::thread::spawn(move || {
+        sending.write_all(&sent).expect("bytes are taken");
+        sending.shutdown(Shutdown::Write).expect("the end is sent");
+    });
+    let mut received = Vec::new();
+    stream.read_to_end(&mut received).expect("bytes come back");
+    sender.join().expect("all was sent");
+    received
+}
+
+#[test]
+fn a_program_serves_the_sockets_that_it_is_given() {
+    built_system("wasm");
+    let outside = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let (port, other) = (free_port(), outside.local_addr().expect("an address"));
+    let mut command = Command::new(sing());
+    command.args(["run", "--wasm", "examples/wasm-tcp/wasm-tcp.wasm", "--tcp-connect", &other.to_string()]);
+    command.args(["--tcp-listen", &format!("127.0.0.1:{port}")]).current_dir(repository());
+    let program = std::thread::spawn(move || finish(command, "sing run --wasm wasm-tcp.wasm", BUILD));
+    let (mut given, _) = outside.accept().expect("it is connected");
+    let mut greeting = [0; 6];
+    given.read_exact(&mut greeting).expect("a greeting");
+    assert_eq!(&greeting, b"hello\n");
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let connect = || TcpStream::connect(address).expect("it listens");
+    // More than any buffer holds, while others come and go.
+    let long: Vec<u8> = (0..2_000_000u32).map(|number| b'a' + (number % 26) as u8).collect();
+    let clients: Vec<_> = (0..40).map(|_| connect()).collect();
+    assert_eq!(exchange(connect(), &long), long.to_ascii_uppercase());
+    for (number, client) in clients.into_iter().enumerate() {
+        let text = format!("client {number}");
+        assert_eq!(exchange(client, text.as_bytes()), text.to_ascii_uppercase().as_bytes());
+    }
+    // One that is reset is an error of that one.
+    rustix::net::sockopt::set_socket_linger(&given, Some(Duration::ZERO)).expect("an option");
+    drop(given);
+    assert_eq!(exchange(connect(), b"x"), b"X");
+    connect().write_all(b"quit\n").expect("bytes are taken");
+    let run = program.join().expect("the tool ends");
+    let text = run.succeeded();
+    assert!(text.starts_with("serving 1 listeners and 1 connections\n"), "{run}");
+}
+
+#[test]
+fn a_program_has_no_sockets_but_those_that_it_is_given() {
+    let disk = disk(&[]);
+    let module = "examples/wasm-tcp/wasm-tcp.wasm";
+    assert_eq!(bare(module, &disk, &[]).succeeded(), "serving 0 listeners and 0 connections\n");
+    bare(module, &disk, &["--tcp-listen", "127.0.0.1"]).refused(&["--tcp-listen 127.0.0.1", "127.0.0.1:8080"]);
+    bare(module, &disk, &["--tcp-listen", "192.0.2.1:8080"])
+        .refused(&["--tcp-listen 192.0.2.1:8080", "not one of this machine"]);
+    let refused = bare(module, &disk, &["--tcp-connect", &format!("127.0.0.1:{}", free_port())]);
+    refused.refused(&["--tcp-connect 127.0.0.1", "connection refused"]);
+    // Without the tool's rules, the system's hold.
+    bare(module, &disk, &["-c", "wasm-wasm-tcp --tcp-listen 127.0.0.1:8080"]).refused(&["may not use that address"]);
 }
 
 /// Money moves between accounts, and each transaction is counted twice: what a kill leaves must add up.

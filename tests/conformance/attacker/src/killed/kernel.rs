@@ -85,6 +85,13 @@ fn memory_scene(name: &str) -> Option<Scene> {
             set_byte(address, 1);
             stage.run("memory_free", &[address]);
         },
+        "memory_grow" => |stage| {
+            let address = stage.must("memory_allocate", &[256 + stage.round % 8]);
+            if let Some(added) = stage.one_of("memory_grow", &[address, 16], &[Status::WouldBlock]) {
+                set_byte(added + 16 * 4096 - 1, 1);
+            }
+            stage.run("memory_free", &[address]);
+        },
         "memory_usage" => |stage| stage.run("memory_usage", &[]),
         "principal_self" => |stage| stage.run("principal_self", &[]),
         "time_monotonic" => |stage| stage.run("time_monotonic", &[]),
