@@ -46,6 +46,7 @@ const HEAP_FRAMES_PART: usize = 4;
 const HEAP_MIN_BYTES: usize = 16 << 20;
 /// Bytes cleared at once on first use of memory.
 const STRETCH_BYTES: usize = 256 * 1024;
+
 struct Stacks {
     warm: Vec<usize>,
     cold: Vec<usize>,

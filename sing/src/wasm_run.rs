@@ -3,10 +3,12 @@
 //! A module gets a folder of its own in the output, with a copy of it and a manifest; a system manifest based on the one
 //! asked for adds them all. Neighbour: `wasm` composes their images, as of any program with a module.
 
-use std::net::Ipv4Addr;
+use std::net::SocketAddr;
+use std::num::NonZeroU16;
 use std::path::{Path, PathBuf};
 
 use command_language::quote;
+use manifest::DEFAULT_PUBLISHER;
 use package_check::sha256;
 
 use crate::command_line::{MachineName, RunArguments};
@@ -19,8 +21,6 @@ use crate::systems;
 
 /// Folder of what is made for bare modules.
 const FOLDER: &str = "bare-wasm";
-/// Publisher of a program whose manifest names none.
-const PUBLISHER: &str = "singularity";
 /// What every module begins with.
 const MAGIC: &[u8] = b"\0asm";
 
@@ -128,37 +128,46 @@ fn commands(arguments: &RunArguments, modules: &[Module]) -> Outcome<Option<Stri
         _ if has_words => Err(Failure::new(
             "--dir, --env, --tcp-listen, --tcp-connect and words belong to the one program that --wasm runs",
         )
-        .remedy("with -c, and with several modules, write them in a command of the shell: `NAME --dir PATH WORDS`")),
+        .remedy("with -c, and with several modules, write them in a command of the shell: `NAME --dir PATH WORDS`; the network lets it have sockets by --parameter \"network-rule=allow listen ..NAME.singularity ADDRESS:PORT\"")),
         _ => Ok(arguments.commands.clone()),
     }
 }
 
 /// The access rules of the network without which the program could not have the sockets that it is given.
 fn network_rules(name: &str, arguments: &RunArguments) -> Outcome<Vec<String>> {
+    let who = format!("..{name}.{DEFAULT_PUBLISHER}");
     let mut rules = Vec::new();
-    for address in &arguments.tcp_listen {
-        let (host, port) = host_and_port("--tcp-listen", address)?;
-        rules.push(format!("allow listen ..{name}.{PUBLISHER} {host}:{port}"));
+    for asked in &arguments.tcp_listen {
+        let address = socket_address(asked).ok_or_else(|| no_address("--tcp-listen", asked, "127.0.0.1:8080"))?;
+        rules.push(format!("allow listen {who} {address}"));
     }
-    for address in &arguments.tcp_connect {
-        let (host, port) = host_and_port("--tcp-connect", address)?;
-        // Rules know no names of hosts.
-        let is_address = host.starts_with('[') || host.parse::<Ipv4Addr>().is_ok();
-        let place = if is_address { host } else { "*" };
-        rules.push(format!("allow connect ..{name}.{PUBLISHER} {place}:{port}"));
-        if !is_address {
-            rules.push(format!("allow resolve ..{name}.{PUBLISHER}"));
+    for asked in &arguments.tcp_connect {
+        if let Some(address) = socket_address(asked) {
+            rules.push(format!("allow connect {who} {address}"));
+            continue;
         }
+        // Rules know no names of hosts.
+        let port = port_of_name(asked).ok_or_else(|| no_address("--tcp-connect", asked, "example.org:80"))?;
+        rules.extend([format!("allow connect {who} *:{port}"), format!("allow resolve {who}")]);
     }
     Ok(rules)
 }
 
-fn host_and_port<'a>(option: &str, address: &'a str) -> Outcome<(&'a str, u16)> {
-    let parts = address.rsplit_once(':').filter(|(host, _)| !host.is_empty());
-    parts.and_then(|(host, port)| Some((host, port.parse().ok()?))).ok_or_else(|| {
-        Failure::new(format!("{option} {address}: not an address with a port"))
-            .remedy("write it as 127.0.0.1:8080 or [::1]:8080")
-    })
+fn socket_address(text: &str) -> Option<SocketAddr> {
+    text.parse().ok().filter(|address: &SocketAddr| address.port() != 0)
+}
+
+/// The port behind the name of a host.
+fn port_of_name(text: &str) -> Option<NonZeroU16> {
+    let (host, port) = text.split_once(':')?;
+    let is_name =
+        !host.is_empty() && host.chars().all(|letter| letter.is_ascii_alphanumeric() || "-.".contains(letter));
+    port.parse().ok().filter(|_| is_name)
+}
+
+fn no_address(option: &str, asked: &str, example: &str) -> Failure {
+    Failure::new(format!("{option} {asked}: not an address with a port"))
+        .remedy(format!("write it as {example} or [::1]:8080"))
 }
 
 /// Writes the manifests, and returns their folder.
@@ -237,8 +246,12 @@ mod tests {
             "allow resolve ..rg.singularity",
         ];
         assert_eq!(network_rules("rg", &given).expect("rules"), expected);
-        for wrong in ["80", ":80", "127.0.0.1", "127.0.0.1:x", "127.0.0.1:65536"] {
+        for wrong in ["80", ":80", "127.0.0.1", "127.0.0.1:0", "127.0.0.1:65536", "localhost:80", "[zz]:80"] {
             let refused = network_rules("rg", &arguments(&["--tcp-listen", wrong])).expect_err(wrong).to_string();
+            assert!(refused.contains("not an address with a port"), "{refused}");
+        }
+        for wrong in ["", "a.org", "a.org:0", ":80", "a b:80", "[zz]:80", "a.org:80:90"] {
+            let refused = network_rules("rg", &arguments(&["--tcp-connect", wrong])).expect_err(wrong).to_string();
             assert!(refused.contains("not an address with a port"), "{refused}");
         }
     }

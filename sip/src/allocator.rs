@@ -72,8 +72,8 @@ pub(crate) unsafe fn adopt(word: u64) {
     thread_block::set_runtime_word(SHARED, word);
 }
 
-/// Adds zeroed pages behind an allocation of [`SipAllocator`] that has pages of its own, if the kernel has free ones there;
-/// whether it did. The allocation has the new size then.
+/// Adds zeroed pages behind an allocation of [`SipAllocator`] that has pages of its own, if the kernel has free ones
+/// there; whether it did. The allocation has the new size then.
 ///
 /// # Safety
 ///

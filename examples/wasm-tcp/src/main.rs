@@ -7,9 +7,13 @@ use std::env;
 use std::io::{ErrorKind, Read, Result, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, FromRawFd, RawFd};
+use std::time::Duration;
 
 /// Bytes that are read at once, and bytes for a client that does not read at which no more are read from it.
 const PART: usize = 16 << 10;
+
+/// Pause before a listener that failed is tried again.
+const PAUSE: Duration = Duration::from_millis(50);
 
 const IN: i16 = 1;
 const OUT: i16 = 2;
@@ -57,7 +61,8 @@ fn main() -> Result<()> {
             match listener.accept() {
                 Ok((stream, _)) => clients.push(Client::new(stream, b"")?),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => return Err(error),
+                // The network stack has ended, and is started again.
+                Err(_) => std::thread::sleep(PAUSE),
             }
         }
         for client in &mut clients {

@@ -93,7 +93,7 @@ impl Program {
 }
 
 /// Publisher of a manifest that has none.
-const DEFAULT_PUBLISHER: &str = "singularity";
+pub const DEFAULT_PUBLISHER: &str = "singularity";
 
 /// Reads and checks the manifest `text` of a program; `file` is its name in messages. Without `contracts`, checks that
 /// depend on them are skipped.

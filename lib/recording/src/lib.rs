@@ -6,8 +6,8 @@
 //!
 //! All numbers are words of 64 bits, little-endian. A file is a chunk `Header`, one `System`, any number of `Events` and
 //! one `End`. A chunk is its kind and format version, the number of its words, their checksum, and the words. The
-//! checksum finds damage; it is no signature. Events are bytes, each without what is as in the one before it and without leading
-//! zero bytes of its words; zero bytes follow the last of a chunk, to a whole word.
+//! checksum finds damage; it is no signature. Events are bytes, each without what is as in the one before it and
+//! without leading zero bytes of its words; zero bytes follow the last of a chunk, to a whole word.
 #![no_std]
 #![forbid(unsafe_code)]
 

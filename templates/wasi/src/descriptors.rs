@@ -87,6 +87,11 @@ pub struct Descriptors {
 }
 
 impl Descriptors {
+    /// Whether [`add`](Descriptors::add) has room.
+    pub fn has_room(&self) -> bool {
+        self.open.len() < MAX_DESCRIPTORS || self.open.iter().any(Option::is_none)
+    }
+
     /// Adds a descriptor under the lowest free number.
     ///
     /// # Errors

@@ -74,8 +74,6 @@ impl Listener {
     /// The network stack refuses, or there is none.
     pub fn new(namespace: &mut Namespace, local: SocketAddress) -> Result<Listener, network::NetError> {
         let listener = network::listen(namespace, local, BACKLOG)?;
-        // The port that the stack chose stays the same when the stack restarts.
-        let local = listener.local;
         let accepting = listener.into_endpoint().map_or(Accepting::Ended, Accepting::Idle);
         Ok(Listener { local, accepting })
     }

@@ -17,8 +17,11 @@ pub fn sock_accept(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno
     let flags = u16::try_from(flags).ok().filter(|flags| flags & !descriptor_flags::NONBLOCK == 0);
     let flags = flags.ok_or(Errno::INVAL)?;
     let mut memory = guest(caller);
-    // Before a connection is taken, so that none is lost in a fault.
+    // Before a connection is taken, so that none is lost.
     memory.bytes(place, 4)?;
+    if !host.descriptors.has_room() {
+        return Err(Errno::MFILE);
+    }
     host.streams.show_line();
     let connection = match host.descriptors.get(number, 0)? {
         Descriptor { object: Object::Listener(_), base, .. } if *base & rights::SOCK_ACCEPT == 0 => {

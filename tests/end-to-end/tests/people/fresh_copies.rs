@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use end_to_end::{Run, finish, repository, sing};
+use end_to_end::{Run, finish, free_port, repository, sing};
 use package::Package;
 
 /// Timeout for building from scratch on a small host.
@@ -206,9 +206,4 @@ fn native_programs_from_templates_run_in_domains_of_their_own() {
         let run = copy.sing(&["run", "--system", name, "-c", &commands]);
         assert!(run.text().contains("reward\nytiralugniS\n"), "{run}");
     }
-}
-
-fn free_port() -> u16 {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
-    listener.local_addr().expect("it has an address").port()
 }

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use end_to_end::{Format, Image, LIMIT, Machine, Run, built_system, finish, repository, sing};
+use end_to_end::{Format, Image, LIMIT, Machine, Run, built_system, finish, free_port, repository, sing};
 
 test_needs::needs!(E2fsprogs);
 
@@ -95,12 +95,6 @@ fn a_wasm_program_is_a_command_of_the_shell() {
     disk.check();
 }
 
-/// A port that nobody uses at this moment.
-fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-    listener.local_addr().expect("an address").port()
-}
-
 /// Sends these bytes, and returns what comes back until the other end has finished.
 fn exchange(mut stream: TcpStream, sent: &[u8]) -> Vec<u8> {
     let mut sending = stream.try_clone().expect("a second handle");
@@ -153,7 +147,9 @@ fn a_program_has_no_sockets_but_those_that_it_is_given() {
     let disk = disk(&[]);
     let module = "examples/wasm-tcp/wasm-tcp.wasm";
     assert_eq!(bare(module, &disk, &[]).succeeded(), "serving 0 listeners and 0 connections\n");
-    bare(module, &disk, &["--tcp-listen", "127.0.0.1"]).refused(&["--tcp-listen 127.0.0.1", "127.0.0.1:8080"]);
+    for wrong in ["127.0.0.1", "127.0.0.1:0", "localhost:80", "[zz]:80"] {
+        bare(module, &disk, &["--tcp-listen", wrong]).refused(&[&format!("--tcp-listen {wrong}"), "127.0.0.1:8080"]);
+    }
     bare(module, &disk, &["--tcp-listen", "192.0.2.1:8080"])
         .refused(&["--tcp-listen 192.0.2.1:8080", "not one of this machine"]);
     let refused = bare(module, &disk, &["--tcp-connect", &format!("127.0.0.1:{}", free_port())]);
