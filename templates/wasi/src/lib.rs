@@ -16,6 +16,7 @@ mod errors;
 mod file;
 mod folder;
 mod guest;
+mod held;
 mod host;
 mod listing;
 mod streams;
@@ -31,6 +32,7 @@ use stdio::{Input, Output};
 use crate::abi::rights;
 use crate::descriptors::{Descriptor, Descriptors, Object};
 use crate::folder::Folder;
+use crate::held::Held;
 use crate::host::Wasi;
 use crate::streams::Streams;
 
@@ -73,6 +75,7 @@ pub fn main(startup: Startup, module: Module) -> i32 {
     let mut host = Wasi {
         namespace,
         descriptors,
+        held: Held::default(),
         streams: Streams::new(startup.input.map(Input::new), Output::new(startup.output)),
         arguments,
         environment: environment(startup.env, &startup.working_folder, startup.no_working_folder),
