@@ -63,31 +63,46 @@ pub const DEFAULT_TEMPLATE: &str = "wasi";
 
 impl Program {
     /// Gives a WebAssembly program the contracts, endpoints, parameters and whatever else its template's code expects;
-    /// its own parameters come behind those of the template, and a program without quotas has those of the template.
-    /// Fails with the name of the section that it may not have.
+    /// its own come behind those of the template, and a program without quotas has those of the template. Fails with
+    /// the name of the section that it may not have.
     ///
     /// # Errors
-    /// It has contracts, endpoints, devices or provides something.
+    /// It has devices, provides something, or has an endpoint of a name that the template has.
     pub fn inherit(&mut self, template: &Program) -> Result<(), &'static str> {
-        let own = &mut self.manifest;
+        let (own, host) = (&mut self.manifest, &template.manifest);
+        let is_twice = own.endpoints.iter().any(|slot| host.endpoint(&slot.name).is_some());
         let sections = [
-            (own.contracts.is_empty(), "[[contract]]"),
-            (own.endpoints.is_empty(), "[[endpoint]]"),
             (own.devices.is_empty(), "[[device]]"),
             (own.provides.is_empty(), "[[provide]]"),
+            (!is_twice, "[[endpoint]] of a name that its template has"),
         ];
-        if let Some((_, section)) = sections.into_iter().find(|(is_empty, _)| !is_empty) {
+        if let Some((_, section)) = sections.into_iter().find(|(is_allowed, _)| !is_allowed) {
             return Err(section);
         }
-        own.contracts = template.manifest.contracts.clone();
-        own.endpoints = template.manifest.endpoints.clone();
+        let (contracts, modules) = (core::mem::take(&mut own.contracts), core::mem::take(&mut self.modules));
+        own.contracts = host.contracts.clone();
+        self.modules = template.modules.clone();
+        let mut places = Vec::new();
+        for (contract, module) in contracts.into_iter().zip(modules) {
+            let place = own.contracts.iter().position(|other| other.name == contract.name);
+            places.push(place.unwrap_or(own.contracts.len()) as u16);
+            if place.is_none() {
+                own.contracts.push(contract);
+                self.modules.push(module);
+            }
+        }
+        let endpoints = core::mem::take(&mut own.endpoints);
+        own.endpoints = host.endpoints.clone();
+        own.endpoints.extend(endpoints.into_iter().map(|mut slot| {
+            slot.contract = places.get(usize::from(slot.contract)).copied().unwrap_or(slot.contract);
+            slot
+        }));
         let parameters = core::mem::take(&mut own.parameters);
-        own.parameters = template.manifest.parameters.clone();
+        own.parameters = host.parameters.clone();
         own.parameters.extend(parameters);
         if own.quota == Quota::default() {
-            own.quota = template.manifest.quota;
+            own.quota = host.quota;
         }
-        self.modules = template.modules.clone();
         Ok(())
     }
 }

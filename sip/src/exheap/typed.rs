@@ -100,6 +100,15 @@ impl<T: Plain> ExVec<T> {
 }
 
 impl ExVec<u8> {
+    /// Allocates zeroed bytes that a peer sees as elements of the type with this [`abi::type_tag`]; the kernel compares it
+    /// when they are sent.
+    ///
+    /// # Errors
+    /// The quota is used up, or it is too large.
+    pub fn of_type(bytes: usize, type_tag: u64) -> Result<ExVec<u8>, Status> {
+        Ok(ExVec { block: ExBlock::allocate(bytes, type_tag)?, element: PhantomData })
+    }
+
     /// Returns the bytes as text; invalid UTF-8 is replaced.
     pub fn to_text(&self) -> String {
         String::from_utf8_lossy(self.as_slice()).into_owned()
