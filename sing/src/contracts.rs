@@ -125,8 +125,13 @@ impl ContractUnits {
 
     /// Finds the contract with this name in any unit.
     pub fn find(&self, name: &str) -> Option<&lang::Contract> {
-        let all = self.units.values().filter_map(|compiled| compiled.unit.as_ref());
-        all.flat_map(|unit| &unit.contracts).find(|contract| contract.name == name)
+        self.find_in(name).map(|(_, contract)| contract)
+    }
+
+    /// Finds the contract with this name, and its unit.
+    pub fn find_in(&self, name: &str) -> Option<(&lang::Unit, &lang::Contract)> {
+        let mut all = self.units.values().filter_map(|compiled| compiled.unit.as_ref());
+        all.find_map(|unit| Some((unit, unit.contract(name)?)))
     }
 
     /// Returns the names of all contracts, sorted.

@@ -67,15 +67,12 @@ impl Program {
     /// the name of the section that it may not have.
     ///
     /// # Errors
-    /// It has devices, provides something, or has an endpoint of a name that the template has.
+    /// It has devices, or an endpoint of a name that the template has.
     pub fn inherit(&mut self, template: &Program) -> Result<(), &'static str> {
         let (own, host) = (&mut self.manifest, &template.manifest);
         let is_twice = own.endpoints.iter().any(|slot| host.endpoint(&slot.name).is_some());
-        let sections = [
-            (own.devices.is_empty(), "[[device]]"),
-            (own.provides.is_empty(), "[[provide]]"),
-            (!is_twice, "[[endpoint]] of a name that its template has"),
-        ];
+        let sections =
+            [(own.devices.is_empty(), "[[device]]"), (!is_twice, "[[endpoint]] of a name that its template has")];
         if let Some((_, section)) = sections.into_iter().find(|(is_allowed, _)| !is_allowed) {
             return Err(section);
         }

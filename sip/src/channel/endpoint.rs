@@ -132,6 +132,18 @@ impl AnyEndpoint {
         &self.raw
     }
 
+    /// Creates a channel of the contract with this [`abi::name_tag`], in its start state; returns the importer's end and
+    /// the exporter's.
+    ///
+    /// # Errors
+    /// The program's manifest does not list the contract, or a quota is used up.
+    pub fn channel(contract: u64) -> Result<(AnyEndpoint, AnyEndpoint), Status> {
+        let importer = raw::value::channel_create(contract)?;
+        let exporter = thread_block::message_word(0);
+        let own = |handle| AnyEndpoint::from_raw(RawEndpoint::from_handle(handle));
+        Ok((own(importer), own(exporter)))
+    }
+
     /// Takes an endpoint that the program was given, by the index of its slot in the manifest; `None` if it was left out
     /// or taken before.
     ///

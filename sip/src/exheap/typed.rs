@@ -100,6 +100,11 @@ impl<T: Plain> ExVec<T> {
 }
 
 impl ExVec<u8> {
+    /// The bytes of a block of any element type: every byte is a `u8`.
+    pub(super) fn of_block(block: ExBlock) -> ExVec<u8> {
+        ExVec { block, element: PhantomData }
+    }
+
     /// Allocates zeroed bytes that a peer sees as elements of the type with this [`abi::type_tag`]; the kernel compares it
     /// when they are sent.
     ///

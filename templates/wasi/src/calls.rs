@@ -1,4 +1,5 @@
-//! The calls of preview 1, and those about contracts: one table of names and types makes the list that modules are checked by, and the dispatch.
+//! The calls of preview 1, and those about contracts: one table of names and types makes the list that modules are checked
+//! by, and the dispatch.
 
 mod clocks;
 mod contracts;
@@ -99,6 +100,9 @@ calls! {
     }
     sing {
         endpoint(i32) -> i64;
+        open(i32 i32 i64 i32) -> i32;
+        channel(i64 i32) -> i32;
+        describe(i64 i32) -> i32;
         send(i64 i32 i32 i32 i32 i32) -> i32;
         receive(i64 i64 i32 i32) -> i32;
         wait(i32 i32 i64) -> i32;

@@ -3,10 +3,14 @@
 //! A message lies in the program's memory as words: numbers, then blocks, then endpoints, the latter two as handles. What
 //! it may be is the kernel's to judge, by the contract in the manifest; it ends a program that breaks it.
 
+use alloc::vec::Vec;
 use core::array::from_fn;
 
-use sip::channel::{Incoming, Outgoing};
-use sip::exheap::ExVec;
+use client::access::AccessError;
+use contracts::directory::NameError;
+use sip::abi::name_tag;
+use sip::channel::{AnyEndpoint, Incoming, Outgoing};
+use sip::exheap::{ExBlock, ExVec};
 use sip::select::{Waitable, wait_any};
 use sip::{Deadline, Status};
 use sip_wasm::Caller;
@@ -17,10 +21,27 @@ use crate::host::Wasi;
 
 /// Endpoints of the template's manifest, in front of the program's own.
 const TEMPLATE_ENDPOINTS: u64 = 3;
+/// Contracts of the template, by [`name_tag`]. A program gets no channel of them: it would reach files, sockets and streams
+/// that it was not given.
+const TEMPLATE_CONTRACTS: [u64; 9] = [
+    name_tag("Directory"),
+    name_tag("Dns"),
+    name_tag("Entropy"),
+    name_tag("File"),
+    name_tag("Pipe"),
+    name_tag("Tcp"),
+    name_tag("TcpConnection"),
+    name_tag("TcpListener"),
+    name_tag("TcpWriter"),
+];
 /// Words of a message.
 const WORDS: usize = sip::abi::limits::MESSAGE_WORDS;
 /// Words of a received message in the program's memory: a block has its handle and its length.
 const BLOCK_WORDS: usize = 2;
+/// Places of the counts in the first word of a received message; its tag is in the bits below.
+const SCALARS_SHIFT: u32 = 16;
+const BLOCKS_SHIFT: u32 = 32;
+const ENDPOINTS_SHIFT: u32 = 40;
 /// Most endpoints that one wait is for.
 const MAX_WAITS: usize = 32;
 /// Bytes of a word.
@@ -52,6 +73,78 @@ pub fn endpoint(host: &mut Wasi, caller: &mut Caller<'_>) -> u64 {
     let slot = TEMPLATE_ENDPOINTS + u64::from(caller.u32(0));
     let taken = sip::channel::AnyEndpoint::of_slot(slot);
     handle(taken.and_then(|taken| taken.ok_or(Status::NotFound)).map(|taken| host.held.add(Thing::Endpoint(taken))))
+}
+
+/// A channel of a contract that the program's manifest lists itself.
+fn own_channel(contract: u64) -> Result<(AnyEndpoint, AnyEndpoint), Status> {
+    if TEMPLATE_CONTRACTS.contains(&contract) {
+        return Err(Status::NotPermitted);
+    }
+    AnyEndpoint::channel(contract)
+}
+
+/// Writes words to the program's memory.
+fn put_words(caller: &mut Caller<'_>, at: u32, words: &[u64]) -> Result<(), Status> {
+    let mut memory = guest(caller);
+    let places = memory.bytes_mut(at, (words.len() * WORD) as u32).map_err(|_| Status::BadArgument)?;
+    for (place, word) in places.chunks_exact_mut(WORD).zip(words) {
+        place.copy_from_slice(&word.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// Binds a path of the namespace to a new channel of a contract; writes the handle of the importing end.
+pub fn open(host: &mut Wasi, caller: &mut Caller<'_>) -> u64 {
+    status(try_open(host, caller))
+}
+
+fn try_open(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Status> {
+    let (contract, place) = (caller.u64(2), caller.u32(3));
+    // The handle must find its place before there is an endpoint.
+    put_words(caller, place, &[0])?;
+    let (at, length) = (caller.u32(0), caller.u32(1));
+    let path = guest(caller).path(at, length).map_err(|_| Status::BadArgument)?;
+    let opened = host.namespace.open(&path, || own_channel(contract), Ok).map_err(opening)?;
+    let handle = host.held.add(Thing::Endpoint(opened));
+    put_words(caller, place, &[handle])
+}
+
+/// Why a path was not bound, as a status.
+fn opening(error: AccessError) -> Status {
+    match error {
+        AccessError::System(status) => status,
+        AccessError::Name(NameError::NotPermitted) => Status::NotPermitted,
+        AccessError::Name(NameError::WrongContract) => Status::ContractMismatch,
+        AccessError::Name(NameError::BadPath) => Status::BadArgument,
+        AccessError::Name(NameError::Exhausted) => Status::Exhausted,
+        AccessError::Name(NameError::Unavailable) | AccessError::ServerEnded => Status::Closed,
+        AccessError::NoAnswer { .. } => Status::TimedOut,
+        AccessError::Name(_) | AccessError::File(_) | AccessError::NoFileSystem => Status::NotFound,
+    }
+}
+
+/// Creates a channel of a contract; writes the handles of the importing and the exporting end.
+pub fn channel(host: &mut Wasi, caller: &mut Caller<'_>) -> u64 {
+    status(try_channel(host, caller))
+}
+
+fn try_channel(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Status> {
+    let (contract, place) = (caller.u64(0), caller.u32(1));
+    put_words(caller, place, &[0, 0])?;
+    let (importer, exporter) = own_channel(contract)?;
+    let handles = [importer, exporter].map(|end| host.held.add(Thing::Endpoint(end)));
+    put_words(caller, place, &handles)
+}
+
+/// Writes what the kernel knows of an endpoint: the [`name_tag`] of its contract, 1 if it is the importing end, its state.
+pub fn describe(host: &mut Wasi, caller: &mut Caller<'_>) -> u64 {
+    let described = host.held.endpoint(caller.u64(0)).and_then(|endpoint| endpoint.raw().describe());
+    let place = caller.u32(1);
+    status(
+        described.and_then(|known| {
+            put_words(caller, place, &[known.contract, u64::from(known.importer), known.state.into()])
+        }),
+    )
 }
 
 /// Sends a message. Its blocks and endpoints are gone from the program, unless it is not sent.
@@ -109,7 +202,8 @@ fn take_all(held: &mut Held, through: u64, handles: &[u64], blocks: usize) -> Re
     Ok(taken)
 }
 
-/// Receives a message until the deadline. Its words go to memory, and in front of them a word with its tag and counts.
+/// Receives a message until the deadline. Its words go to memory, and in front of them a word with its tag and counts. If
+/// the peer has closed, the blocks that were on loan to it are written in the same form.
 pub fn receive(host: &mut Wasi, caller: &mut Caller<'_>) -> u64 {
     status(try_receive(host, caller))
 }
@@ -125,22 +219,38 @@ fn try_receive(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Status> {
     let incoming = match host.held.endpoint(endpoint)?.receive_by(deadline) {
         Ok(Some(incoming)) => incoming,
         Ok(None) => return Err(Status::TimedOut),
-        Err(_) => return Err(Status::Closed),
+        Err(mut closed) => {
+            let (words, count) = returned(&mut host.held, closed.take_home());
+            put_words(caller, at, &words[..count])?;
+            return Err(Status::Closed);
+        }
     };
     let (words, count) = unpacked(&mut host.held, incoming);
-    let mut memory = guest(caller);
-    let places = memory.bytes_mut(at, (count * WORD) as u32).map_err(|_| Status::BadArgument)?;
-    for (place, word) in places.chunks_exact_mut(WORD).zip(words) {
-        place.copy_from_slice(&word.to_le_bytes());
+    put_words(caller, at, &words[..count])
+}
+
+/// The words of blocks that came home from a peer that ended; those that find no place are freed.
+fn returned(held: &mut Held, home: Vec<ExBlock>) -> ([u64; 1 + WORDS], usize) {
+    let mut words = [0; 1 + WORDS];
+    let mut at = 1;
+    for (block, place) in home.into_iter().zip(words[1..].chunks_exact_mut(BLOCK_WORDS)) {
+        let block = block.into_bytes();
+        place[1] = block.len() as u64;
+        place[0] = held.add(Thing::Block(block));
+        at += BLOCK_WORDS;
     }
-    Ok(())
+    words[0] = ((at / BLOCK_WORDS) as u64) << BLOCKS_SHIFT;
+    (words, at)
 }
 
 /// The words of a message as the program sees it, and how many there are. Its blocks and endpoints are held from then on.
 fn unpacked(held: &mut Held, mut incoming: Incoming) -> ([u64; 1 + WORDS], usize) {
     let (scalars, blocks, endpoints) = (incoming.scalars(), incoming.blocks(), incoming.endpoints());
     let mut words = [0; 1 + WORDS];
-    words[0] = incoming.tag() | (scalars as u64) << 16 | (blocks as u64) << 32 | (endpoints as u64) << 40;
+    words[0] = incoming.tag()
+        | (scalars as u64) << SCALARS_SHIFT
+        | (blocks as u64) << BLOCKS_SHIFT
+        | (endpoints as u64) << ENDPOINTS_SHIFT;
     for word in words.iter_mut().skip(1).take(scalars) {
         *word = incoming.word();
     }
@@ -174,7 +284,7 @@ fn try_wait(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<u32, Status> {
         return Err(Status::TooLarge);
     }
     let handles: [u64; MAX_WAITS] = words(caller, at, count)?;
-    let mut things: alloc::vec::Vec<&dyn Waitable> = alloc::vec::Vec::with_capacity(count);
+    let mut things: Vec<&dyn Waitable> = Vec::with_capacity(count);
     for handle in &handles[..count] {
         things.push(host.held.endpoint_shared(*handle)?.raw());
     }
@@ -234,6 +344,21 @@ mod tests {
     fn the_programs_own_endpoints_come_behind_those_of_the_template() {
         let manifest = include_str!("../../manifest.toml");
         assert_eq!(manifest.matches("[[endpoint]]").count() as u64, TEMPLATE_ENDPOINTS);
+    }
+
+    #[test]
+    fn no_channel_is_made_of_a_contract_of_the_template() {
+        let manifest = include_str!("../../manifest.toml");
+        let listed: Vec<u64> = manifest
+            .split("[[contract]]")
+            .skip(1)
+            .filter_map(|section| section.split('"').nth(1))
+            .map(name_tag)
+            .collect();
+        assert_eq!(listed, TEMPLATE_CONTRACTS);
+        for contract in listed {
+            assert_eq!(own_channel(contract).err(), Some(Status::NotPermitted));
+        }
     }
 
     #[test]

@@ -1,51 +1,105 @@
-//! WebAssembly programs that speak contracts: a client of the example `answer`, and what one does that means harm.
+//! WebAssembly programs that speak contracts: clients and servers of `KnockAnswer`, and what one does that means harm.
 
 use std::process::Command;
 use std::time::Duration;
 
-use end_to_end::{BareMachine, Run, finish, repository, sing};
+use end_to_end::{BareMachine, Run, built_system, finish, key, repository, sing};
+use manifest_model::{Code, Manifest};
+use package_build::Signer;
 
-test_needs::needs!(Qemu);
+use super::wasm_installs::{Trial, program_of};
+
+test_needs::needs!(E2fsprogs, Qemu);
 
 /// Timeout for building the compiler, the template and the system.
 const BUILD_LIMIT: Duration = Duration::from_secs(1200);
 
-/// The module knocks; with arguments it does by their number what it must not, and checks how that is answered.
-const COMMANDS: &str = "wasm-knock; echo $?; wasm-knock 1; echo $?; wasm-knock 1 2; echo $?; wasm-knock 1 2 3; echo $?; \
-     wasm-knock 1 2 3 4; echo $?; wasm-knock 1 2 3 4 5; wasm-knock 1 2 3 4 5 6; knock 1";
+/// A package of a module that speaks what `wasm-knock` does.
+fn speaking(system: &[u8], name: &str, module: &[u8], change: impl Fn(&mut Manifest)) -> Vec<u8> {
+    let code = Code::Wasm { digest: [0; 32], template: "wasi".into() };
+    let mut manifest = Manifest { name: name.into(), code, ..program_of(system, "wasm-knock") };
+    change(&mut manifest);
+    package_build::build_unchecked(manifest, b"", module, &Signer::root(key())).expect("a package")
+}
 
-/// A greeting, claims and bounds and what was sent are refused, a flood ends at the quota.
-const OUTPUT: &str = "knock\n0\nas it must be\n0\nas it must be\n0\nas it must be\n0\nknock\n0\n";
+/// A system with a package of this module on its disk, called `guest`.
+fn with_guest(module: &[u8], change: impl Fn(&mut Manifest)) -> Trial {
+    let system = std::fs::read(built_system("wasm")).expect("a system image");
+    Trial::with(&system, &[("guest", speaking(&system, "guest", module, change))])
+}
 
-fn it_knocks_and_what_breaks_the_contract_ends_it(run: &Run) {
-    // A hosted machine has epitaphs on standard error.
+fn example(path: &str) -> Vec<u8> {
+    std::fs::read(repository().join(path)).expect("a module")
+}
+
+/// What a hostile module does, by the number of its arguments: those that are answered by a status, and those that end it.
+const ANSWERED: [&str; 7] = ["", "1", "1 2", "1 2 3", "1 2 3 4", "1 2 3 4 5", "1 2 3 4 5 6"];
+const FATAL: [&str; 4] = ["1 2 3 4 5 6", "1 2 3 4 5 6 7", "1 2 3 4 5 6 7 8", "1 2 3 4 5 6 7 8 9"];
+
+#[test]
+fn what_breaks_a_contract_is_refused_or_ends_the_module_alone() {
+    let trial = with_guest(include_bytes!("wasm_contracts/hostile.wasm"), |_| {});
+    // The first run loads the images.
+    let mut commands = format!("install guest.package > report; guest; knock 1; {0}", Run::LOOKS);
+    for words in ANSWERED[..6].iter().chain(&FATAL) {
+        commands += &format!("; guest {words}; echo status $?");
+    }
+    commands += &format!("; {0}; knock 1; true", Run::LOOKS);
+    let run = trial.run(&commands);
     let text = (run.text() + "\n" + &run.errors).replace('\r', "");
-    assert!(text.contains(OUTPUT), "{run}");
-    let violations = text.lines().filter(|line| line.contains("wasm-knock") && line.contains("KnockAnswer"));
-    assert_eq!(violations.count(), 2, "one out of state, one of another shape: {run}");
-    assert!(text.contains("1 knocks"), "the server serves others: {run}");
+    let answered = "knock\nstatus 0\n".to_string() + &"as it must be\nstatus 0\n".repeat(4) + "knock\nstatus 0\n";
+    assert!(text.contains(&answered), "{run}");
+    let violations = text.lines().filter(|line| line.contains("guest") && line.contains("KnockAnswer"));
+    assert_eq!(violations.count(), 3, "out of state, of another shape, of no message: {run}");
+    assert!(text.contains("the kernel refuses a message on this endpoint"), "its turn to send: {run}");
+    assert_eq!(text.matches("1 knocks").count(), 2, "the server serves others: {run}");
     let looks = run.steady_counters();
     for name in ["blocks", "channels", "processes", "threads"] {
         assert_eq!(looks[0].get(name), looks[1].get(name), "{name}: {run}");
     }
 }
 
-fn watched() -> String {
-    // The first run loads the images.
-    format!("wasm-knock; knock 1; {0}; {COMMANDS}; {0}; true", Run::LOOKS)
+#[test]
+fn a_module_for_another_version_of_a_contract_is_not_installed() {
+    let module = example("examples/wasm-knock/wasm-knock.wasm");
+    let name = b"\x0bKnockAnswer";
+    let at = module.windows(name.len()).position(|bytes| bytes == name).expect("a record") + name.len();
+    let mut other = module.clone();
+    other[at] ^= 0xff;
+    let digits = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let (is, was) = (digits(&module[at..at + 8]), digits(&other[at..at + 8]));
+    with_guest(&other, |_| {}).run("install guest.package").refused(&["`KnockAnswer`", &is, &was]);
+}
+
+/// Native and WebAssembly clients of a native server and of one in WebAssembly, names that are not there, a client of
+/// another contract, and a server that is ended under its clients.
+const KNOCKS: &str = "wasm-knock; wasm-knock-c; wasm-knock /service/nobody; echo status $?; wasm-knock /; \
+    wasm-knock /service/wasm-answer; wasm-knock-c /service/wasm-answer; knock --service /service/wasm-answer 10; \
+    wasm-knock /service/wasm-answer/below; cat /service/wasm-answer; stop wasm-answer; start wasm-answer; \
+    wasm-knock /service/wasm-answer; echo status $?";
+
+fn knocks(run: &Run) {
+    let text = (run.text() + "\n" + &run.errors).replace('\r', "");
+    let native = "3 answers from /service/answer\n";
+    assert!(text.contains(&native.repeat(2)), "{run}");
+    assert!(text.contains("/service/nobody: not found") && text.contains("status 1\n"), "{run}");
+    assert!(text.contains("/: the endpoint is not of the contract"), "{run}");
+    let wasm = "3 answers from /service/wasm-answer\n";
+    assert!(text.contains(&(wasm.repeat(2) + "10 knocks")), "{run}");
+    assert!(text.contains("/service/wasm-answer/below: not found"), "{run}");
+    assert!(text.contains("its provider speaks another contract"), "{run}");
+    assert!(text.contains(&(wasm.to_string() + "status 0\n")), "it was started again: {run}");
 }
 
 #[test]
-fn a_module_is_a_client_of_a_native_server() {
-    let commands = watched();
+fn modules_are_clients_and_servers() {
     let mut hosted = Command::new(sing());
-    hosted.args(["run", "--system", "wasm", "-c", &commands]).current_dir(repository());
-    it_knocks_and_what_breaks_the_contract_ends_it(&finish(hosted, &commands, BUILD_LIMIT));
+    hosted.args(["run", "--system", "wasm", "-c", KNOCKS]).current_dir(repository());
+    knocks(&finish(hosted, KNOCKS, BUILD_LIMIT));
 }
 
 #[test]
-fn a_module_is_a_client_on_a_bare_machine_too() {
+fn modules_are_clients_and_servers_on_a_bare_machine_too() {
     let machine = BareMachine::new("microvm").with(&["--system", "wasm-bare"]);
-    let commands = watched();
-    it_knocks_and_what_breaks_the_contract_ends_it(&finish(machine.command(Some(&commands)), &commands, BUILD_LIMIT));
+    knocks(&finish(machine.command(Some(KNOCKS)), KNOCKS, BUILD_LIMIT));
 }

@@ -1,12 +1,15 @@
-//! The modules of examples that are written as text are what their text says. With `UPDATE_GOLDEN` set, they are written.
+//! Modules of tests that are written as text are what their text says. With `UPDATE_GOLDEN` set, they are written.
 
 use std::path::Path;
 
+/// Modules, without their ending.
+const MODULES: [&str; 1] = ["tests/end-to-end/tests/people/wasm_contracts/hostile"];
+
 #[test]
 fn modules_are_those_of_their_text() {
-    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    for name in ["wasm-knock"] {
-        let path = |kind: &str| examples.join(name).join(format!("{name}.{kind}"));
+    let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for name in MODULES {
+        let path = |kind: &str| repository.join(format!("{name}.{kind}"));
         let text = std::fs::read_to_string(path("wat")).expect("the text");
         let module = wat::parse_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
         if std::env::var_os("UPDATE_GOLDEN").is_some() {

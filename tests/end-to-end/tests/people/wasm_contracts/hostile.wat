@@ -1,10 +1,13 @@
-;; Knocks at the service `answer` over the contract KnockAnswer, and prints what comes back. With arguments it does, by their
-;; number, one of the things that a program must not.
+;; A hostile client of the service `answer`, over the contract KnockAnswer. Without arguments it knocks, and prints what
+;; comes back; with some it does, by their number, one of the things that a program must not.
 (module
   (import "wasi_snapshot_preview1" "fd_write" (func $fd_write (param i32 i32 i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "args_sizes_get" (func $arguments (param i32 i32) (result i32)))
   (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
   (import "sing" "endpoint" (func $endpoint (param i32) (result i64)))
+  (import "sing" "open" (func $bind (param i32 i32 i64 i32) (result i32)))
+  (import "sing" "channel" (func $channel (param i64 i32) (result i32)))
+  (import "sing" "describe" (func $describe (param i64 i32) (result i32)))
   (import "sing" "send" (func $send (param i64 i32 i32 i32 i32 i32) (result i32)))
   (import "sing" "receive" (func $receive (param i64 i64 i32 i32) (result i32)))
   (import "sing" "wait" (func $wait (param i32 i32 i64) (result i32)))
@@ -16,9 +19,12 @@
   ;; 0: vector and counts of WASI. 64: text. 1024: words of a message; 2048: of one that came.
   (data (i32.const 64) "knock")
   (data (i32.const 96) "as it must be\n")
+  (data (i32.const 160) "/service/answer")
+  (data (i32.const 192) "/service/nobody")
+  (data (i32.const 224) "/")
   (global $service (mut i64) (i64.const 0))
   (global $text (mut i64) (i64.const 0))
-  (table funcref (elem $knock $claims $bounds $sent $flood $state $shape))
+  (table funcref (elem $knock $claims $bounds $names $sent $flood $state $shape $tag_of_nothing $turn))
 
   (func $print (param $at i32) (param $bytes i32)
     (i32.store (i32.const 0) (local.get $at))
@@ -32,8 +38,9 @@
     (call $receive (global.get $service) (i64.const -1) (i32.const 2048) (i32.const 65)) (i32.const 0)))
   (func $tag (result i32) (i32.load16_u (i32.const 2048)))
   (func $open
-    (global.set $service (call $endpoint (i32.const 0)))
-    (call $must (i32.const 11) (i64.eqz (global.get $service)) (i32.const 0))
+    (call $must (i32.const 11)
+      (call $bind (i32.const 160) (i32.const 15) (i64.const 0xb3e3f17aafce71e9) (i32.const 1024)) (i32.const 0))
+    (global.set $service (i64.load (i32.const 1024)))
     (i64.store (i32.const 1024) (global.get $service))
     (call $must (i32.const 12) (call $wait (i32.const 1024) (i32.const 1) (i64.const -1)) (i32.const 0))
     (call $next)
@@ -105,6 +112,34 @@
     (call $must (i32.const 61) (i64.eqz (call $block (i64.const -1) (i64.const 0x6828a99c1e3216ff))) (i32.const 1))
     (call $print (i32.const 96) (i32.const 14)))
 
+  ;; Contracts of the template, by which it would reach files: 6 is NotPermitted. Contracts that the manifest does not list,
+  ;; and names that are not there: 8 is NotFound. A name that speaks another contract: 13 is ContractMismatch.
+  (func $names
+    (call $must (i32.const 110)
+      (call $bind (i32.const 224) (i32.const 1) (i64.const 0xc0829ee663ced008) (i32.const 1024)) (i32.const 6))
+    (call $must (i32.const 111)
+      (call $bind (i32.const 224) (i32.const 1) (i64.const 0xd1f81284eeb7b503) (i32.const 1024)) (i32.const 6))
+    (call $must (i32.const 112) (call $channel (i64.const 0xe966c319c658d2b9) (i32.const 1024)) (i32.const 6))
+    (call $must (i32.const 113) (call $channel (i64.const 0xf4d1a47358fe4b64) (i32.const 1024)) (i32.const 8))
+    (call $must (i32.const 114)
+      (call $bind (i32.const 160) (i32.const 15) (i64.const 0xf4d1a47358fe4b64) (i32.const 1024)) (i32.const 8))
+    (call $must (i32.const 115)
+      (call $bind (i32.const 192) (i32.const 15) (i64.const 0xb3e3f17aafce71e9) (i32.const 1024)) (i32.const 8))
+    (call $must (i32.const 116)
+      (call $bind (i32.const 224) (i32.const 1) (i64.const 0xb3e3f17aafce71e9) (i32.const 1024)) (i32.const 13))
+    (call $must (i32.const 117)
+      (call $bind (i32.const 160) (i32.const -1) (i64.const 0xb3e3f17aafce71e9) (i32.const 1024)) (i32.const 5))
+    (call $must (i32.const 118)
+      (call $bind (i32.const 160) (i32.const 15) (i64.const 0xb3e3f17aafce71e9) (i32.const 65533)) (i32.const 5))
+    (call $must (i32.const 119) (call $channel (i64.const 0xb3e3f17aafce71e9) (i32.const 65525)) (i32.const 5))
+    (call $must (i32.const 120) (call $describe (global.get $text) (i32.const 1024)) (i32.const 4))
+    (call $must (i32.const 121) (call $describe (global.get $service) (i32.const 65520)) (i32.const 5))
+    (call $must (i32.const 122) (call $describe (global.get $service) (i32.const 1024)) (i32.const 0))
+    (call $must (i32.const 123)
+      (i64.eq (i64.load (i32.const 1024)) (i64.const 0xb3e3f17aafce71e9)) (i32.const 1))
+    (call $must (i32.const 124) (i32.load (i32.const 1032)) (i32.const 1))
+    (call $print (i32.const 96) (i32.const 14)))
+
   ;; A block that was sent.
   (func $sent
     (call $must (i32.const 70) (call $say) (i32.const 0))
@@ -129,6 +164,16 @@
   ;; A message of another shape than the contract's.
   (func $shape
     (drop (call $send (global.get $service) (i32.const 1) (i32.const 1024) (i32.const 2) (i32.const 0) (i32.const 0)))
+    (call $print (i32.const 96) (i32.const 14)))
+
+  ;; A message that the contract does not have.
+  (func $tag_of_nothing
+    (drop (call $send (global.get $service) (i32.const 77) (i32.const 1024) (i32.const 0) (i32.const 0) (i32.const 0)))
+    (call $print (i32.const 96) (i32.const 14)))
+
+  ;; A receive where it is its own turn to send.
+  (func $turn
+    (drop (call $receive (global.get $service) (i64.const -1) (i32.const 2048) (i32.const 65)))
     (call $print (i32.const 96) (i32.const 14)))
 
   (func $count (result i32)
