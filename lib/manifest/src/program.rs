@@ -67,33 +67,27 @@ impl Program {
     /// the name of the section that it may not have.
     ///
     /// # Errors
-    /// It has devices, or an endpoint of a name that the template has.
+    /// It has devices, or a contract or an endpoint of a name that the template has.
     pub fn inherit(&mut self, template: &Program) -> Result<(), &'static str> {
         let (own, host) = (&mut self.manifest, &template.manifest);
-        let is_twice = own.endpoints.iter().any(|slot| host.endpoint(&slot.name).is_some());
-        let sections =
-            [(own.devices.is_empty(), "[[device]]"), (!is_twice, "[[endpoint]] of a name that its template has")];
+        let is_slot_twice = own.endpoints.iter().any(|slot| host.endpoint(&slot.name).is_some());
+        let is_hosts = |contract: &ContractUse| host.contracts.iter().any(|other| other.name == contract.name);
+        let sections = [
+            (own.devices.is_empty(), "a [[device]]"),
+            (!own.contracts.iter().any(is_hosts), "a [[contract]] by which its template works"),
+            (!is_slot_twice, "an [[endpoint]] of a name that its template has"),
+        ];
         if let Some((_, section)) = sections.into_iter().find(|(is_allowed, _)| !is_allowed) {
             return Err(section);
         }
-        let (contracts, modules) = (core::mem::take(&mut own.contracts), core::mem::take(&mut self.modules));
-        own.contracts = host.contracts.clone();
-        self.modules = template.modules.clone();
-        let mut places = Vec::new();
-        for (contract, module) in contracts.into_iter().zip(modules) {
-            let place = own.contracts.iter().position(|other| other.name == contract.name);
-            places.push(place.unwrap_or(own.contracts.len()) as u16);
-            if place.is_none() {
-                own.contracts.push(contract);
-                self.modules.push(module);
-            }
-        }
-        let endpoints = core::mem::take(&mut own.endpoints);
-        own.endpoints = host.endpoints.clone();
-        own.endpoints.extend(endpoints.into_iter().map(|mut slot| {
-            slot.contract = places.get(usize::from(slot.contract)).copied().unwrap_or(slot.contract);
-            slot
-        }));
+        let behind = host.contracts.len() as u16;
+        own.endpoints.iter_mut().for_each(|slot| slot.contract += behind);
+        own.provides.iter_mut().for_each(|provide| provide.contract += behind);
+        let awaited = own.contracts.iter_mut().flat_map(|contract| contract.waits_for.iter_mut().flatten());
+        awaited.for_each(|awaited| awaited.contract += behind);
+        own.contracts.splice(0..0, host.contracts.iter().cloned());
+        own.endpoints.splice(0..0, host.endpoints.iter().cloned());
+        self.modules.splice(0..0, template.modules.iter().cloned());
         let parameters = core::mem::take(&mut own.parameters);
         own.parameters = host.parameters.clone();
         own.parameters.extend(parameters);

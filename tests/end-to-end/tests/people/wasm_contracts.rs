@@ -73,7 +73,7 @@ fn a_module_for_another_version_of_a_contract_is_not_installed() {
 
 /// Native and WebAssembly clients of a native server and of one in WebAssembly, names that are not there, a client of
 /// another contract, and a server that is ended under its clients.
-const KNOCKS: &str = "wasm-knock; wasm-knock-c; wasm-knock /service/nobody; echo status $?; wasm-knock /; \
+const KNOCKS: &str = "wasm-knock; wasm-knock-c; wasm-knock /service/nobody; echo status $?; wasm-knock /dev/console; \
     wasm-knock /service/wasm-answer; wasm-knock-c /service/wasm-answer; knock --service /service/wasm-answer 10; \
     wasm-knock /service/wasm-answer/below; cat /service/wasm-answer; stop wasm-answer; start wasm-answer; \
     wasm-knock /service/wasm-answer; echo status $?";
@@ -83,7 +83,7 @@ fn knocks(run: &Run) {
     let native = "3 answers from /service/answer\n";
     assert!(text.contains(&native.repeat(2)), "{run}");
     assert!(text.contains("/service/nobody: not found") && text.contains("status 1\n"), "{run}");
-    assert!(text.contains("/: the endpoint is not of the contract"), "{run}");
+    assert!(text.contains("/dev/console: the endpoint is not of the contract"), "{run}");
     let wasm = "3 answers from /service/wasm-answer\n";
     assert!(text.contains(&(wasm.repeat(2) + "10 knocks")), "{run}");
     assert!(text.contains("/service/wasm-answer/below: not found"), "{run}");
