@@ -171,9 +171,10 @@
     (drop (call $send (global.get $service) (i32.const 77) (i32.const 1024) (i32.const 0) (i32.const 0) (i32.const 0)))
     (call $print (i32.const 96) (i32.const 14)))
 
-  ;; A receive where it is its own turn to send.
+  ;; A receive where it is its own turn to send has nothing to receive: 2 is TimedOut.
   (func $turn
-    (drop (call $receive (global.get $service) (i64.const -1) (i32.const 2048) (i32.const 65)))
+    (call $must (i32.const 130)
+      (call $receive (global.get $service) (i64.const 0) (i32.const 2048) (i32.const 65)) (i32.const 2))
     (call $print (i32.const 96) (i32.const 14)))
 
   (func $count (result i32)
