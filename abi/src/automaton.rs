@@ -244,6 +244,29 @@ pub const fn type_tag(text: &str) -> u64 {
     if hash == 0 { 1 } else { hash }
 }
 
+/// The [`type_tag`] of an array of this length, from that of its element: FNV-1a continued over the text `[N]`.
+pub const fn array_type_tag(element: u64, length: usize) -> u64 {
+    const PRIME: u64 = 0x0000_0100_0000_01b3;
+    let mut digits = [0u8; 20];
+    let mut count = 0;
+    let mut rest = length;
+    loop {
+        digits[count] = b'0' + (rest % 10) as u8;
+        count += 1;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    let mut hash = (element ^ b'[' as u64).wrapping_mul(PRIME);
+    while count > 0 {
+        count -= 1;
+        hash = (hash ^ digits[count] as u64).wrapping_mul(PRIME);
+    }
+    hash = (hash ^ b']' as u64).wrapping_mul(PRIME);
+    if hash == 0 { 1 } else { hash }
+}
+
 fn put_u16(out: &mut Vec<u8>, value: u16) {
     out.extend_from_slice(&value.to_le_bytes());
 }

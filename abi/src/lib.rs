@@ -26,7 +26,7 @@ mod thread_block;
 
 pub use automaton::{
     Automaton, BlockShape, DecodeError, Direction, EndpointShape, MessageShape, NO_TRANSITION, ScalarRange, StateRow,
-    message_word, name_tag, type_tag,
+    array_type_tag, message_word, name_tag, type_tag,
 };
 pub use epitaph::{EpitaphKind, StopReason};
 pub use printable::Printable;

@@ -16,8 +16,8 @@ mod unit;
 pub use diagnostic::{Code, Diagnostic};
 pub use diagnostics::{Colours, Label, Severity, SourceFile, Span};
 pub use emit::{
-    Carrier, Deed, Event, SystemChannel, c_name, emit_c, emit_c_abi, emit_promela, emit_promela_system, emit_rust,
-    emit_svg, has_calls, rust_module_name, rust_state_name, waits_alone,
+    Carrier, Deed, Event, SystemChannel, c_name, emit_c, emit_c_abi, emit_c_guest, emit_promela, emit_promela_system,
+    emit_rust, emit_rust_guest, emit_svg, has_calls, rust_module_name, rust_state_name, waits_alone,
 };
 pub use unit::{
     Argument, ArgumentKind, Contract, Field, Message, Scalar, State, Type, TypeIndex, TypeKind, Unit, Value, ValueType,

@@ -61,7 +61,7 @@ pub enum Command {
     Schema(SchemaArguments),
     /// Draw the SIPs and channels of a system as SVG
     Graph(GraphArguments),
-    /// Show a contract as a picture or a Promela model
+    /// Show a contract as a picture or a Promela model, or write its bindings for WebAssembly programs
     Contract(ContractArguments),
     /// Write the package file of a program, for others to install
     Package(PackageArguments),
@@ -609,13 +609,17 @@ pub struct ContractArguments {
     pub output: Option<PathBuf>,
 }
 
-/// How `sing contract` shows a contract.
+/// What `sing contract` makes of a contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ContractFormat {
     /// A picture
     Svg,
     /// A model for the checker `spin`
     Promela,
+    /// Bindings for WebAssembly programs in Rust, over the crate sip/guest
+    WasmRust,
+    /// Bindings for WebAssembly programs in C: a header over sip/guest/include/sing_guest.h
+    WasmC,
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `sing contract`: shows a contract as a picture or as a model.
+//! `sing contract`: shows a contract as a picture or as a model, or writes its bindings for WebAssembly programs.
 
 use std::io::IsTerminal;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::spelling;
 pub fn show(repository: &Repository, arguments: &ContractArguments) -> Outcome<u8> {
     let units = ContractUnits::compile(repository)?;
     units.refuse_errors()?;
-    let contract = units.find(&arguments.name).ok_or_else(|| {
+    let (unit, contract) = units.find_in(&arguments.name).ok_or_else(|| {
         let known = units.names();
         let otherwise = format!("use one of: {}", known.join(", "));
         Failure::new(format!("no contract `{}`", arguments.name)).remedy(spelling::meant(
@@ -28,6 +28,8 @@ pub fn show(repository: &Repository, arguments: &ContractArguments) -> Outcome<u
     let (kind, text) = match arguments.format {
         ContractFormat::Svg => (Content::Picture, lang::emit_svg(contract)),
         ContractFormat::Promela => (Content::Text, lang::emit_promela(contract)),
+        ContractFormat::WasmRust => (Content::Text, lang::emit_rust_guest(unit, &contract.name)),
+        ContractFormat::WasmC => (Content::Text, lang::emit_c_guest(unit, &contract.name)),
     };
     write_or_print(arguments.output.as_deref(), kind, &text)?;
     Ok(0)

@@ -90,22 +90,33 @@ impl ContractUnits {
     /// # Errors
     /// It cannot be read or has errors; the failure lists all of them.
     pub fn manifest(&self, repository: &Repository, path: &Path, folder: &Path) -> Outcome<Program> {
-        let mut program = self.own_manifest(repository, path, folder)?;
+        let mut program = self.own_manifest(repository, path, &self.seen_by(repository, path, folder)?)?;
         if let Some(module) = &program.wasm {
             let folder = wasm::template_folder(repository, &module.template)?;
-            let template = self.own_manifest(repository, &folder.join("manifest.toml"), &folder)?;
+            let template = self.own_manifest(repository, &folder.join("manifest.toml"), &self.visible_from(&folder))?;
             program.inherit(&template).map_err(|section| {
                 let shown = repository.shown(path);
-                Failure::new(format!("the manifest {shown} has a WebAssembly module and a {section}"))
-                    .remedy("take it out: a module has those of its template")
+                Failure::new(format!("the manifest {shown} has a WebAssembly module and {section}"))
+                    .remedy("take it out: what a module has beside its template is contracts, endpoints and parameters")
             })?;
         }
         Ok(program)
     }
 
-    fn own_manifest(&self, repository: &Repository, path: &Path, folder: &Path) -> Outcome<Program> {
+    /// The contracts that the manifest at `path` can name: a module's, any; it has no crate that depends on theirs.
+    fn seen_by(&self, repository: &Repository, path: &Path, folder: &Path) -> Outcome<VisibleContracts<'_>> {
+        let program = manifest::program(&repository.shown(path).to_string(), &read_text(path)?, None);
+        if program.is_ok_and(|program| program.wasm.is_some()) {
+            let units = self.units.values().filter_map(|compiled| compiled.unit.as_ref());
+            let contracts = units.flat_map(|unit| &unit.contracts).map(|contract| (contract.name.clone(), contract));
+            return Ok(VisibleContracts { contracts: contracts.collect() });
+        }
+        Ok(self.visible_from(folder))
+    }
+
+    fn own_manifest(&self, repository: &Repository, path: &Path, visible: &VisibleContracts<'_>) -> Outcome<Program> {
         let shown = repository.shown(path).to_string();
-        manifest::program(&shown, &read_text(path)?, Some(&self.visible_from(folder))).map_err(|diagnostics| {
+        manifest::program(&shown, &read_text(path)?, Some(visible)).map_err(|diagnostics| {
             Failure::new(format!("the manifest {shown} has errors"))
                 .details(diagnostics.render(terminal::colours(&std::io::stderr())))
                 .remedy("fix the errors above")
@@ -114,8 +125,13 @@ impl ContractUnits {
 
     /// Finds the contract with this name in any unit.
     pub fn find(&self, name: &str) -> Option<&lang::Contract> {
-        let all = self.units.values().filter_map(|compiled| compiled.unit.as_ref());
-        all.flat_map(|unit| &unit.contracts).find(|contract| contract.name == name)
+        self.find_in(name).map(|(_, contract)| contract)
+    }
+
+    /// Finds the contract with this name, and its unit.
+    pub fn find_in(&self, name: &str) -> Option<(&lang::Unit, &lang::Contract)> {
+        let mut all = self.units.values().filter_map(|compiled| compiled.unit.as_ref());
+        all.find_map(|unit| Some((unit, unit.contract(name)?)))
     }
 
     /// Returns the names of all contracts, sorted.

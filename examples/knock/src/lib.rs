@@ -15,20 +15,18 @@ use text::{count, duration};
 
 sip::startup!();
 
-const PATH: &str = "/service/answer";
-
 /// Binds to the service, sends the knocks and prints one line.
 pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let rounds = u32::try_from(startup.rounds).unwrap_or(1).max(1);
-    match play(&mut Namespace::new(startup.namespace), rounds) {
+    match play(&mut Namespace::new(startup.namespace), &startup.service, rounds) {
         Ok(text) => output.write(text.as_bytes()).map_or(1, |()| output.finish_with(0)),
-        Err(error) => report::path_error(PATH, &error),
+        Err(error) => report::path_error(&startup.service, &error),
     }
 }
 
-fn play(namespace: &mut Namespace, rounds: u32) -> Result<String, AccessError> {
-    let mut service = namespace.open(PATH, knock_answer::new_channel, |importer| match importer.receive() {
+fn play(namespace: &mut Namespace, path: &str, rounds: u32) -> Result<String, AccessError> {
+    let mut service = namespace.open(path, knock_answer::new_channel, |importer| match importer.receive() {
         ImpStart::Success { next } => Ok(next),
         ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
     })?;

@@ -10,6 +10,7 @@
 use abi::NO_TRANSITION;
 
 use super::Side;
+use super::needed::Needed;
 use super::rust::in_buffer_order;
 use crate::naming;
 use crate::syntax::Passing;
@@ -19,18 +20,37 @@ use crate::unit::{
 
 /// Emits a header for the contracts with these names; others of the unit appear as endpoints in messages only.
 pub fn emit_c(unit: &Unit, names: &[&str]) -> String {
-    let mut emitter = Emitter { unit, out: String::new(), declared: vec![false; unit.types.len()] };
-    for contract in &unit.contracts {
-        for side in Side::BOTH {
-            let end = side.c_name();
-            emitter.line(&format!("/* The {} end of a channel of {}. */", side.long(), contract.name));
-            let name = prefix(contract);
-            emitter.line(&format!("typedef struct {name}_{end} {{ uint64_t handle; uint16_t state; }} {name}_{end};"));
-        }
-    }
+    let mut emitter = Emitter::new(unit, Host::Kernel);
+    unit.contracts.iter().for_each(|contract| emitter.endpoints(contract));
     for contract in unit.contracts.iter().filter(|contract| names.contains(&contract.name.as_str())) {
         emitter.contract(contract);
     }
+    emitter.out
+}
+
+/// Emits the header of a contract for WebAssembly programs in C: the same functions over `sing_guest.h`, for this contract
+/// and whatever its messages carry, with the records by which the module is checked. Empty if the unit does not have it.
+pub fn emit_c_guest(unit: &Unit, name: &str) -> String {
+    let Some(index) = unit.contracts.iter().position(|contract| contract.name == name) else { return String::new() };
+    let needed = Needed::by(unit, index);
+    let contracts: Vec<&Contract> = needed.contracts.iter().filter_map(|index| unit.contracts.get(*index)).collect();
+    let guard = format!("SING_CONTRACT_{}_H", naming::constant(name)).to_ascii_uppercase();
+    let mut emitter = Emitter::new(unit, Host::Template);
+    emitter.line(&format!("/* Bindings of the contract {name}: cargo sing contract {name} --format wasm-c */\n#ifndef {guard}\n#define {guard}\n"));
+    emitter.line("#include \"sing_guest.h\"\n");
+    for contract in &contracts {
+        emitter.once(&format!("{}_ends", contract.name), |emitter| {
+            emitter.endpoints(contract);
+            emitter.record(contract);
+        });
+    }
+    for contract in &contracts {
+        emitter.once(&contract.name, |emitter| {
+            emitter.contract(contract);
+            emitter.open(contract);
+        });
+    }
+    emitter.line("\n#endif");
     emitter.out
 }
 
@@ -75,14 +95,65 @@ fn constant(prefix: &str, text: &str) -> String {
     format!("{prefix}_{}", naming::constant(text)).to_ascii_uppercase()
 }
 
+/// Who performs what a header calls.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Host {
+    /// The kernel, through `sing.h`; there is one header for all contracts.
+    Kernel,
+    /// The template of WebAssembly programs, through `sing_guest.h`; a program may include several headers.
+    Template,
+}
+
 struct Emitter<'a> {
     unit: &'a Unit,
+    host: Host,
     out: String,
     /// Types that the header has.
     declared: Vec<bool>,
 }
 
-impl Emitter<'_> {
+impl<'a> Emitter<'a> {
+    fn new(unit: &'a Unit, host: Host) -> Emitter<'a> {
+        Emitter { unit, host, out: String::new(), declared: vec![false; unit.types.len()] }
+    }
+
+    /// Text that other headers may have too, under a name of its own.
+    fn once(&mut self, name: &str, content: impl FnOnce(&mut Self)) {
+        if self.host == Host::Kernel {
+            return content(self);
+        }
+        let guard = format!("SING_HAS_{}", naming::constant(name)).to_ascii_uppercase();
+        self.line(&format!("#ifndef {guard}\n#define {guard}"));
+        content(self);
+        self.line("#endif");
+    }
+
+    fn endpoints(&mut self, contract: &Contract) {
+        for side in Side::BOTH {
+            let end = side.c_name();
+            self.line(&format!("/* The {} end of a channel of {}. */", side.long(), contract.name));
+            let name = prefix(contract);
+            self.line(&format!("typedef struct {name}_{end} {{ uint64_t handle; uint16_t state; }} {name}_{end};"));
+        }
+    }
+
+    /// The record of a contract in a custom section: the length of its name, the name, the fingerprint.
+    fn record(&mut self, contract: &Contract) {
+        let bytes: Vec<String> = contract.fingerprint.iter().map(u8::to_string).collect();
+        let (name, length) = (&contract.name, contract.name.len());
+        self.line(&format!("SING_RECORD(\".byte {length}\\n.ascii \\\"{name}\\\"\\n.byte {}\\n\")", bytes.join(",")));
+    }
+
+    fn open(&mut self, contract: &Contract) {
+        let (name, prefix) = (&contract.name, prefix(contract));
+        self.line(&format!("/* Binds a path of the namespace, where {name} is served, to a new channel. */"));
+        self.line(&format!("static inline sing_status {prefix}_open(const char *path, {prefix}_imp *imp)\n{{"));
+        self.line("    uint64_t handle;");
+        self.line(&format!("    sing_status status = sing_open(path, {}, &handle);", constant(&prefix, "contract")));
+        self.line(&format!("    if (status == SING_OK)\n        *imp = ({prefix}_imp){{ handle, 0 }};"));
+        self.line("    return status;\n}");
+    }
+
     fn line(&mut self, line: &str) {
         self.out.push_str(line);
         self.out.push('\n');
@@ -324,17 +395,21 @@ impl Emitter<'_> {
             fields.iter().for_each(|field| self.declare_value(&field.value));
         }
         let type_name = self.type_name(index);
+        self.once(&format!("{type_name}_type"), |emitter| emitter.definition(declared, &type_name));
+    }
+
+    fn definition(&mut self, declared: &Type, type_name: &str) {
         self.comment(&declared.documentation, &format!("{}.", declared.name));
         match &declared.kind {
             TypeKind::Enum(variants) => {
                 self.line(&format!("typedef uint8_t {type_name};"));
-                self.constants(&type_name, variants.iter().map(|variant| variant.name.as_str()), |number| {
+                self.constants(type_name, variants.iter().map(|variant| variant.name.as_str()), |number| {
                     number.to_string()
                 });
             }
             TypeKind::Flags { number, flags } => {
                 self.line(&format!("typedef {} {type_name};", scalar_type(*number)));
-                self.constants(&type_name, flags.iter().map(|flag| flag.name.as_str()), |place| {
+                self.constants(type_name, flags.iter().map(|flag| flag.name.as_str()), |place| {
                     format!("UINT64_C(1) << {place}")
                 });
             }
@@ -346,7 +421,7 @@ impl Emitter<'_> {
                     self.line(&format!("    {kind} {}{array};", name(&field.name)));
                 }
                 self.line(&format!("}} {type_name};"));
-                self.struct_words(declared, &type_name);
+                self.struct_words(declared, type_name);
             }
         }
     }

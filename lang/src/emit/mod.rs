@@ -3,15 +3,16 @@
 mod c;
 mod c_abi;
 mod layout;
+mod needed;
 mod promela;
 mod rust;
 mod rust_types;
 mod svg;
 
-pub use c::{emit_c, name as c_name};
+pub use c::{emit_c, emit_c_guest, name as c_name};
 pub use c_abi::emit_c_abi;
 pub use promela::{Carrier, Deed, Event, SystemChannel, emit_promela, emit_promela_system, has_calls, waits_alone};
-pub use rust::emit_rust;
+pub use rust::{emit_rust, emit_rust_guest};
 pub use svg::emit_svg;
 
 use abi::Direction;

@@ -6,6 +6,7 @@
 use abi::NO_TRANSITION;
 
 use super::Side;
+use super::needed::Needed;
 use super::rust_types::{declare, put_call, received_type, sent_type, take_call};
 use crate::naming;
 use crate::syntax::Passing;
@@ -13,12 +14,38 @@ use crate::unit::{Argument, ArgumentKind, Contract, Message, Unit};
 
 /// Emits Rust source for all contracts and types of a unit, to be included in any module.
 pub fn emit_rust(unit: &Unit) -> String {
+    emit(unit, Host::Kernel, |_| true, |_| true)
+}
+
+/// Emits the bindings of a contract for WebAssembly programs: the same source over the crate `sing-guest`, for this contract
+/// and whatever its messages carry. Empty if the unit does not have it.
+pub fn emit_rust_guest(unit: &Unit, name: &str) -> String {
+    let Some(index) = unit.contracts.iter().position(|contract| contract.name == name) else { return String::new() };
+    let needed = Needed::by(unit, index);
+    let text =
+        emit(unit, Host::Template, |index| needed.contracts.contains(&index), |index| needed.types.contains(&index));
+    let head = format!("// Bindings of the contract {name}: cargo sing contract {name} --format wasm-rust\n\n");
+    head + &text.replace("::sip::", "::sing_guest::")
+}
+
+/// Who performs what bindings call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Host {
+    /// The kernel, through the crate `sip`.
+    Kernel,
+    /// The template of WebAssembly programs, through the crate `sing-guest`, which has no tasks.
+    Template,
+}
+
+fn emit(unit: &Unit, host: Host, has_contract: impl Fn(usize) -> bool, has_type: impl Fn(usize) -> bool) -> String {
     let mut out = Out::default();
-    for declared in unit.types.iter().filter(|declared| declared.contract.is_none()) {
-        declare(&mut out, unit, declared);
+    for (index, declared) in unit.types.iter().enumerate().filter(|(_, declared)| declared.contract.is_none()) {
+        if has_type(index) {
+            declare(&mut out, unit, declared);
+        }
     }
-    for (index, contract) in unit.contracts.iter().enumerate() {
-        Emitter { unit, index, contract }.module(&mut out);
+    for (index, contract) in unit.contracts.iter().enumerate().filter(|(index, _)| has_contract(*index)) {
+        Emitter { unit, index, contract, host }.module(&mut out);
     }
     out.text
 }
@@ -67,13 +94,19 @@ struct Emitter<'a> {
     unit: &'a Unit,
     index: usize,
     contract: &'a Contract,
+    host: Host,
 }
 
 impl Emitter<'_> {
     fn module(&self, out: &mut Out) {
         let name = &self.contract.name;
         documentation(out, &self.contract.documentation, &format!("Contract `{name}`."));
-        out.line("#[allow(clippy::all)]");
+        // A program seldom uses both ends.
+        out.line(if self.host == Host::Template {
+            "#[allow(clippy::all, dead_code)]"
+        } else {
+            "#[allow(clippy::all)]"
+        });
         out.open(&format!("pub mod {} {{", naming::snake(name)));
         for &index in &self.contract.types {
             declare(out, self.unit, &self.unit.types[index]);
@@ -87,6 +120,9 @@ impl Emitter<'_> {
             self.endpoint(out, side);
         }
         self.new_channel(out);
+        if self.host == Host::Template {
+            self.open(out);
+        }
         for side in Side::BOTH {
             for state in 0..self.contract.states.len() {
                 match self.contract.automaton.sender_in(state as u16) {
@@ -160,6 +196,22 @@ impl Emitter<'_> {
             "::core::result::Result::Ok((Imp { raw: importer, state: ::core::marker::PhantomData }, \
              Exp { raw: exporter, state: ::core::marker::PhantomData }))",
         );
+        out.close("}");
+    }
+
+    fn open(&self, out: &mut Out) {
+        let Some(start) = self.contract.states.first() else { return };
+        let name = &self.contract.name;
+        let text = format!(
+            "Binds a path of the namespace to a new channel in state `{}`, and gives its importing end. Fails where the \
+             program's manifest does not list `{name}`, the program may not, or nobody serves `{name}` there.",
+            start.name
+        );
+        out.line(&format!("#[doc = {text:?}]"));
+        let imp = format!("Imp<states::{}>", start.rust_name);
+        out.open(&format!("pub fn open(path: &str) -> ::core::result::Result<{imp}, ::sip::Status> {{"));
+        out.line(&format!("let importer = ::sip::channel::open::<{name}>(path)?;"));
+        out.line("::core::result::Result::Ok(Imp { raw: importer, state: ::core::marker::PhantomData })");
         out.close("}");
     }
 
@@ -268,6 +320,9 @@ impl Emitter<'_> {
                 "::sip::channel::receive_async(self).await",
             ),
         ] {
+            if self.host == Host::Template && signature.contains("async") {
+                continue;
+            }
             out.line(&format!("#[doc = {text:?}]"));
             out.line("#[inline]");
             out.line(&format!("{signature} {{ {call} }}"));

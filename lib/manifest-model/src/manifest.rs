@@ -92,18 +92,18 @@ impl Manifest {
         text
     }
 
-    /// Checks that a WebAssembly program is what its template's code expects: it has the template's contracts and
-    /// endpoints, its parameters begin with the template's, and it has no devices and provides nothing.
+    /// Checks that a WebAssembly program is what its template's code expects: its contracts, endpoints and
+    /// parameters begin with the template's, and it has no devices.
     ///
     /// # Errors
     /// The list that differs.
     pub fn fits_template(&self, template: &Manifest) -> Result<(), &'static str> {
         let lists = [
-            (self.contracts == template.contracts, "contracts"),
-            (self.endpoints == template.endpoints, "endpoints"),
+            (self.contracts.starts_with(&template.contracts), "contracts"),
+            (self.endpoints.starts_with(&template.endpoints), "endpoints"),
             (self.parameters.starts_with(&template.parameters), "parameters"),
             (self.devices.is_empty() && template.devices.is_empty(), "devices"),
-            (self.provides.is_empty() && template.provides.is_empty(), "provided paths"),
+            (template.provides.is_empty(), "provided paths"),
         ];
         lists.into_iter().find(|(is_same, _)| !is_same).map_or(Ok(()), |(_, list)| Err(list))
     }

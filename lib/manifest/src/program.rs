@@ -63,31 +63,37 @@ pub const DEFAULT_TEMPLATE: &str = "wasi";
 
 impl Program {
     /// Gives a WebAssembly program the contracts, endpoints, parameters and whatever else its template's code expects;
-    /// its own parameters come behind those of the template, and a program without quotas has those of the template.
-    /// Fails with the name of the section that it may not have.
+    /// its own come behind those of the template, and a program without quotas has those of the template. Fails with
+    /// the name of the section that it may not have.
     ///
     /// # Errors
-    /// It has contracts, endpoints, devices or provides something.
+    /// It has devices, or a contract or an endpoint of a name that the template has.
     pub fn inherit(&mut self, template: &Program) -> Result<(), &'static str> {
-        let own = &mut self.manifest;
+        let (own, host) = (&mut self.manifest, &template.manifest);
+        let is_slot_twice = own.endpoints.iter().any(|slot| host.endpoint(&slot.name).is_some());
+        let is_hosts = |contract: &ContractUse| host.contracts.iter().any(|other| other.name == contract.name);
         let sections = [
-            (own.contracts.is_empty(), "[[contract]]"),
-            (own.endpoints.is_empty(), "[[endpoint]]"),
-            (own.devices.is_empty(), "[[device]]"),
-            (own.provides.is_empty(), "[[provide]]"),
+            (own.devices.is_empty(), "a [[device]]"),
+            (!own.contracts.iter().any(is_hosts), "a [[contract]] by which its template works"),
+            (!is_slot_twice, "an [[endpoint]] of a name that its template has"),
         ];
-        if let Some((_, section)) = sections.into_iter().find(|(is_empty, _)| !is_empty) {
+        if let Some((_, section)) = sections.into_iter().find(|(is_allowed, _)| !is_allowed) {
             return Err(section);
         }
-        own.contracts = template.manifest.contracts.clone();
-        own.endpoints = template.manifest.endpoints.clone();
+        let behind = host.contracts.len() as u16;
+        own.endpoints.iter_mut().for_each(|slot| slot.contract += behind);
+        own.provides.iter_mut().for_each(|provide| provide.contract += behind);
+        let awaited = own.contracts.iter_mut().flat_map(|contract| contract.waits_for.iter_mut().flatten());
+        awaited.for_each(|awaited| awaited.contract += behind);
+        own.contracts.splice(0..0, host.contracts.iter().cloned());
+        own.endpoints.splice(0..0, host.endpoints.iter().cloned());
+        self.modules.splice(0..0, template.modules.iter().cloned());
         let parameters = core::mem::take(&mut own.parameters);
-        own.parameters = template.manifest.parameters.clone();
+        own.parameters = host.parameters.clone();
         own.parameters.extend(parameters);
         if own.quota == Quota::default() {
-            own.quota = template.manifest.quota;
+            own.quota = host.quota;
         }
-        self.modules = template.modules.clone();
         Ok(())
     }
 }

@@ -251,7 +251,7 @@ static CODE: Shape = Shape {
             "wasm",
             Kind::SomeText,
             "none",
-            "a WebAssembly module in the binary format, from the manifest, in place of a crate; contracts and endpoints are the template's",
+            "a WebAssembly module in the binary format, from the manifest, in place of a crate; the template's contracts and endpoints come before its own",
         ),
         open(
             "template",

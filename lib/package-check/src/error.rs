@@ -4,6 +4,7 @@ use alloc::string::String;
 use core::fmt;
 
 use image_check::ImageError;
+use manifest_model::Digest;
 use package::{FormatError, TrustError};
 
 /// Why a package or a system image is rejected.
@@ -77,6 +78,17 @@ pub enum PackageError {
         /// Name of the contract.
         contract: String,
     },
+    /// A module was built for another version of a contract than its manifest states.
+    ModuleContract {
+        /// Name of the contract.
+        contract: String,
+        /// Fingerprint of the version that it was built for.
+        module: Digest,
+        /// Fingerprint in the manifest.
+        declared: Digest,
+    },
+    /// A module's records of contracts are damaged.
+    ModuleRecords,
 }
 
 const REBUILD: &str = "build the program again with `cargo sing build`";
@@ -150,6 +162,15 @@ impl fmt::Display for PackageError {
                 f,
                 "the image was built with another version of the contract `{contract}` than its manifest states; {REBUILD}"
             ),
+            PackageError::ModuleContract { contract, module, declared } => write!(
+                f,
+                "the module was built for another version of the contract `{contract}` (fingerprint {:016x}) than its manifest states ({:016x}); write its bindings again with `cargo sing contract {contract} --format wasm-rust` or `wasm-c`, and build it",
+                start(module),
+                start(declared)
+            ),
+            PackageError::ModuleRecords => {
+                write!(f, "the section `sing.contracts` of the module is damaged; build the module again")
+            }
         }
     }
 }
@@ -175,4 +196,9 @@ impl From<TrustError> for PackageError {
     fn from(error: TrustError) -> PackageError {
         PackageError::Trust(error)
     }
+}
+
+/// The start of a fingerprint, which tells versions apart.
+fn start(fingerprint: &Digest) -> u64 {
+    fingerprint.first_chunk().map_or(0, |bytes| u64::from_be_bytes(*bytes))
 }

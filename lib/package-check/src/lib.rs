@@ -15,6 +15,7 @@ mod compiled;
 mod digest;
 mod error;
 mod manifest;
+mod module;
 mod verify;
 
 pub use authority::check_signer;
@@ -22,4 +23,5 @@ pub use compiled::{identity_of_delivery, verify_compiled_in_steps};
 pub use digest::{image_digest, sha256, sha256_of};
 pub use error::PackageError;
 pub use image_check::faults::Faults;
+pub use module::module_contracts;
 pub use verify::{Isolation, Verified, identity, identity_of, verify, verify_in, verify_in_steps, verify_system};

@@ -6,6 +6,7 @@ use package::{Package, SystemImage, TrustError};
 
 use crate::authority::{check_signer, is_signature};
 use crate::digest::{image_digest, image_digest_in_steps, sha256, sha256_of};
+use crate::module::module_contracts;
 use crate::{PackageError, manifest};
 
 /// A package that passed all checks.
@@ -125,6 +126,7 @@ pub fn verify_in_steps<'a>(
             if !package.image_bytes.starts_with(MODULE_MAGIC) {
                 return Err(PackageError::NotAModule);
             }
+            module_contracts(&manifest.contracts, package.image_bytes)?;
             None
         }
         Code::Image { digest } | Code::Unsafe { digest } | Code::Template { digest } => {

@@ -8,8 +8,9 @@ use core::mem::ManuallyDrop;
 
 use abi::Status;
 
-use super::Contract;
+use super::{Contract, Incoming, Outgoing};
 use crate::exheap::ExBlock;
+use crate::time::Deadline;
 use crate::{raw, thread_block};
 
 /// Owns one end of a channel, of any contract and state. Dropping it closes the end.
@@ -129,6 +130,44 @@ impl AnyEndpoint {
     /// The untyped endpoint.
     pub fn raw(&self) -> &RawEndpoint {
         &self.raw
+    }
+
+    /// Creates a channel of the contract with this [`abi::name_tag`], in its start state; returns the importer's end and
+    /// the exporter's.
+    ///
+    /// # Errors
+    /// The program's manifest does not list the contract, or a quota is used up.
+    pub fn channel(contract: u64) -> Result<(AnyEndpoint, AnyEndpoint), Status> {
+        let importer = raw::value::channel_create(contract)?;
+        let exporter = thread_block::message_word(0);
+        let own = |handle| AnyEndpoint::from_raw(RawEndpoint::from_handle(handle));
+        Ok((own(importer), own(exporter)))
+    }
+
+    /// Takes an endpoint that the program was given, by the index of its slot in the manifest; `None` if it was left out
+    /// or taken before.
+    ///
+    /// # Errors
+    /// The manifest has no such slot.
+    pub fn of_slot(slot: u64) -> Result<Option<AnyEndpoint>, Status> {
+        match raw::value::endpoint_take(slot) {
+            Ok(handle) => Ok(Some(AnyEndpoint::from_raw(RawEndpoint::from_handle(handle)))),
+            Err(Status::NotFound) => Ok(None),
+            Err(status) => Err(status),
+        }
+    }
+
+    /// Sends a message of a contract that only the kernel knows, which ends a sender that breaks it.
+    pub fn send(self, message: Outgoing, tag: u16) -> AnyEndpoint {
+        AnyEndpoint::from_raw(message.send(self.raw, tag.into()))
+    }
+
+    /// Waits until the deadline for the next message; `None` if there is none.
+    ///
+    /// # Errors
+    /// The peer has closed, and all its messages have been received.
+    pub fn receive_by(&mut self, deadline: Deadline) -> Result<Option<Incoming>, Closed> {
+        super::receive_any(&self.raw, deadline)
     }
 
     pub(crate) fn into_raw(self) -> RawEndpoint {

@@ -344,18 +344,21 @@ impl Incoming {
         }
     }
 
+    /// Number of its scalar words.
     #[inline(always)]
-    fn scalars(&self) -> usize {
+    pub fn scalars(&self) -> usize {
         (self.message >> 16) as u16 as usize
     }
 
+    /// Number of its blocks, taken or not.
     #[inline(always)]
-    fn blocks(&self) -> usize {
+    pub fn blocks(&self) -> usize {
         (self.message >> 32) as u8 as usize
     }
 
+    /// Number of its endpoints, taken or not.
     #[inline(always)]
-    fn endpoints(&self) -> usize {
+    pub fn endpoints(&self) -> usize {
         (self.message >> 40) as u8 as usize
     }
 }

@@ -100,6 +100,17 @@ pub(crate) fn receive_or_add<R: Receiver>(endpoint: R, set: u64, key: u64) -> Re
     finish(endpoint, received)
 }
 
+/// Waits for the next message of an endpoint without a type; see [`AnyEndpoint::receive_by`].
+fn receive_any(endpoint: &RawEndpoint, deadline: Deadline) -> Result<Option<Incoming>, Closed> {
+    let handle = endpoint.handle();
+    // SAFETY: `received` takes ownership of what the answer carries.
+    match unsafe { received(handle, raw::channel_receive(handle, deadline.as_ns())) } {
+        Received::Message(incoming) => Ok(Some(incoming)),
+        Received::Closed(closed) => Err(closed),
+        Received::Nothing => Ok(None),
+    }
+}
+
 /// Awaits the next message or closure; other tasks of the thread's executor run meanwhile.
 pub async fn receive_async<R: Receiver>(endpoint: R) -> R::Event {
     executor::Receive::new(endpoint).await

@@ -126,6 +126,11 @@ impl ExBlock {
         super::ExVec::from_block(self)
     }
 
+    /// Returns the block as bytes, whatever its elements are for its peer.
+    pub fn into_bytes(self) -> super::ExVec<u8> {
+        super::ExVec::of_block(self)
+    }
+
     /// Returns whether it is on loan to this process.
     pub(crate) fn is_lent(&self) -> bool {
         raw::value::heap_describe(self.handle).is_ok() && thread_block::message_word(3) != 0

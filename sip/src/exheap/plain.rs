@@ -32,32 +32,9 @@ plain_numbers!(
     i64 = "long",
 );
 
-/// FNV-1a continued over the text `[N]` of an array type.
-const fn array_tag(element: u64, length: usize) -> u64 {
-    const PRIME: u64 = 0x0000_0100_0000_01b3;
-    let mut digits = [0u8; 20];
-    let mut count = 0;
-    let mut rest = length;
-    loop {
-        digits[count] = b'0' + (rest % 10) as u8;
-        count += 1;
-        rest /= 10;
-        if rest == 0 {
-            break;
-        }
-    }
-    let mut hash = (element ^ b'[' as u64).wrapping_mul(PRIME);
-    while count > 0 {
-        count -= 1;
-        hash = (hash ^ digits[count] as u64).wrapping_mul(PRIME);
-    }
-    hash = (hash ^ b']' as u64).wrapping_mul(PRIME);
-    if hash == 0 { 1 } else { hash }
-}
-
 // SAFETY: an array has no padding between plain elements.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {
-    const TYPE_TAG: u64 = array_tag(T::TYPE_TAG, N);
+    const TYPE_TAG: u64 = abi::array_type_tag(T::TYPE_TAG, N);
 }
 
 macro_rules! plain_records {

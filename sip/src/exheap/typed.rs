@@ -100,6 +100,20 @@ impl<T: Plain> ExVec<T> {
 }
 
 impl ExVec<u8> {
+    /// The bytes of a block of any element type: every byte is a `u8`.
+    pub(super) fn of_block(block: ExBlock) -> ExVec<u8> {
+        ExVec { block, element: PhantomData }
+    }
+
+    /// Allocates zeroed bytes that a peer sees as elements of the type with this [`abi::type_tag`]; the kernel compares it
+    /// when they are sent.
+    ///
+    /// # Errors
+    /// The quota is used up, or it is too large.
+    pub fn of_type(bytes: usize, type_tag: u64) -> Result<ExVec<u8>, Status> {
+        Ok(ExVec { block: ExBlock::allocate(bytes, type_tag)?, element: PhantomData })
+    }
+
     /// Returns the bytes as text; invalid UTF-8 is replaced.
     pub fn to_text(&self) -> String {
         String::from_utf8_lossy(self.as_slice()).into_owned()

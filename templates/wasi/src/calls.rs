@@ -1,6 +1,8 @@
-//! The calls of preview 1: one table of names and types makes the list that modules are checked by, and the dispatch.
+//! The calls of preview 1, and those about contracts: one table of names and types makes the list that modules are checked
+//! by, and the dispatch.
 
 mod clocks;
+mod contracts;
 mod descriptors;
 mod files;
 mod paths;
@@ -18,71 +20,107 @@ use crate::host::Wasi;
 /// A call. Its result is an error number, unless it does not return.
 type Call = fn(&mut Wasi, &mut Caller<'_>) -> Result<(), Errno>;
 
-/// Declares the calls: module, name and types of the arguments of each.
-macro_rules! calls {
-    ($($module:ident $name:ident($($kind:ident)*) $(-> $result:ident)?;)*) => {
-        /// What modules can import.
-        pub const IMPORTS: &str = concat!($(
-            "func wasi_snapshot_preview1 ", stringify!($name),
-            $(" ", stringify!($kind),)* $(" -> ", stringify!($result),)? "\n",
-        )*);
+/// A call about contracts; returns its result.
+type ContractCall = fn(&mut Wasi, &mut Caller<'_>) -> u64;
 
-        /// The calls in the order of [`IMPORTS`].
-        const CALLS: &[Call] = &[$($module::$name),*];
+/// Declares the calls: file, name and types of the arguments of each; those of WASI, and those about contracts.
+macro_rules! calls {
+    (
+        wasi_snapshot_preview1 { $($file:ident $name:ident($($kind:ident)*) $(-> $result:ident)?;)* }
+        sing { $($contract_call:ident($($contract_kind:ident)*) -> $contract_result:ident;)* }
+    ) => {
+        /// What modules can import.
+        pub const IMPORTS: &str = concat!(
+            $(
+                "func wasi_snapshot_preview1 ", stringify!($name),
+                $(" ", stringify!($kind),)* $(" -> ", stringify!($result),)? "\n",
+            )*
+            $(
+                "func sing ", stringify!($contract_call),
+                $(" ", stringify!($contract_kind),)* " -> ", stringify!($contract_result), "\n",
+            )*
+        );
+
+        /// The calls of WASI in the order of [`IMPORTS`].
+        const CALLS: &[Call] = &[$($file::$name),*];
+
+        /// The calls about contracts, which follow.
+        const CONTRACT_CALLS: &[ContractCall] = &[$(contracts::$contract_call),*];
     };
 }
 
 calls! {
-    process args_get(i32 i32) -> i32;
-    process args_sizes_get(i32 i32) -> i32;
-    process environ_get(i32 i32) -> i32;
-    process environ_sizes_get(i32 i32) -> i32;
-    process proc_exit(i32);
-    process proc_raise(i32) -> i32;
-    process sched_yield() -> i32;
-    process random_get(i32 i32) -> i32;
-    clocks clock_res_get(i32 i32) -> i32;
-    clocks clock_time_get(i32 i64 i32) -> i32;
-    poll poll_oneoff(i32 i32 i32 i32) -> i32;
-    descriptors fd_close(i32) -> i32;
-    descriptors fd_fdstat_get(i32 i32) -> i32;
-    descriptors fd_fdstat_set_flags(i32 i32) -> i32;
-    descriptors fd_fdstat_set_rights(i32 i64 i64) -> i32;
-    descriptors fd_prestat_get(i32 i32) -> i32;
-    descriptors fd_prestat_dir_name(i32 i32 i32) -> i32;
-    descriptors fd_renumber(i32 i32) -> i32;
-    descriptors fd_readdir(i32 i32 i32 i64 i32) -> i32;
-    files fd_advise(i32 i64 i64 i32) -> i32;
-    files fd_allocate(i32 i64 i64) -> i32;
-    files fd_datasync(i32) -> i32;
-    files fd_sync(i32) -> i32;
-    files fd_pread(i32 i32 i32 i64 i32) -> i32;
-    files fd_pwrite(i32 i32 i32 i64 i32) -> i32;
-    files fd_read(i32 i32 i32 i32) -> i32;
-    files fd_write(i32 i32 i32 i32) -> i32;
-    files fd_seek(i32 i64 i32 i32) -> i32;
-    files fd_tell(i32 i32) -> i32;
-    stat fd_filestat_get(i32 i32) -> i32;
-    stat fd_filestat_set_size(i32 i64) -> i32;
-    stat fd_filestat_set_times(i32 i64 i64 i32) -> i32;
-    stat path_filestat_get(i32 i32 i32 i32 i32) -> i32;
-    stat path_filestat_set_times(i32 i32 i32 i32 i64 i64 i32) -> i32;
-    paths path_create_directory(i32 i32 i32) -> i32;
-    paths path_link(i32 i32 i32 i32 i32 i32 i32) -> i32;
-    paths path_open(i32 i32 i32 i32 i32 i64 i64 i32 i32) -> i32;
-    paths path_readlink(i32 i32 i32 i32 i32 i32) -> i32;
-    paths path_remove_directory(i32 i32 i32) -> i32;
-    paths path_rename(i32 i32 i32 i32 i32 i32) -> i32;
-    paths path_symlink(i32 i32 i32 i32 i32) -> i32;
-    paths path_unlink_file(i32 i32 i32) -> i32;
-    sockets sock_accept(i32 i32 i32) -> i32;
-    sockets sock_recv(i32 i32 i32 i32 i32 i32) -> i32;
-    sockets sock_send(i32 i32 i32 i32 i32) -> i32;
-    sockets sock_shutdown(i32 i32) -> i32;
+    wasi_snapshot_preview1 {
+        process args_get(i32 i32) -> i32;
+        process args_sizes_get(i32 i32) -> i32;
+        process environ_get(i32 i32) -> i32;
+        process environ_sizes_get(i32 i32) -> i32;
+        process proc_exit(i32);
+        process proc_raise(i32) -> i32;
+        process sched_yield() -> i32;
+        process random_get(i32 i32) -> i32;
+        clocks clock_res_get(i32 i32) -> i32;
+        clocks clock_time_get(i32 i64 i32) -> i32;
+        poll poll_oneoff(i32 i32 i32 i32) -> i32;
+        descriptors fd_close(i32) -> i32;
+        descriptors fd_fdstat_get(i32 i32) -> i32;
+        descriptors fd_fdstat_set_flags(i32 i32) -> i32;
+        descriptors fd_fdstat_set_rights(i32 i64 i64) -> i32;
+        descriptors fd_prestat_get(i32 i32) -> i32;
+        descriptors fd_prestat_dir_name(i32 i32 i32) -> i32;
+        descriptors fd_renumber(i32 i32) -> i32;
+        descriptors fd_readdir(i32 i32 i32 i64 i32) -> i32;
+        files fd_advise(i32 i64 i64 i32) -> i32;
+        files fd_allocate(i32 i64 i64) -> i32;
+        files fd_datasync(i32) -> i32;
+        files fd_sync(i32) -> i32;
+        files fd_pread(i32 i32 i32 i64 i32) -> i32;
+        files fd_pwrite(i32 i32 i32 i64 i32) -> i32;
+        files fd_read(i32 i32 i32 i32) -> i32;
+        files fd_write(i32 i32 i32 i32) -> i32;
+        files fd_seek(i32 i64 i32 i32) -> i32;
+        files fd_tell(i32 i32) -> i32;
+        stat fd_filestat_get(i32 i32) -> i32;
+        stat fd_filestat_set_size(i32 i64) -> i32;
+        stat fd_filestat_set_times(i32 i64 i64 i32) -> i32;
+        stat path_filestat_get(i32 i32 i32 i32 i32) -> i32;
+        stat path_filestat_set_times(i32 i32 i32 i32 i64 i64 i32) -> i32;
+        paths path_create_directory(i32 i32 i32) -> i32;
+        paths path_link(i32 i32 i32 i32 i32 i32 i32) -> i32;
+        paths path_open(i32 i32 i32 i32 i32 i64 i64 i32 i32) -> i32;
+        paths path_readlink(i32 i32 i32 i32 i32 i32) -> i32;
+        paths path_remove_directory(i32 i32 i32) -> i32;
+        paths path_rename(i32 i32 i32 i32 i32 i32) -> i32;
+        paths path_symlink(i32 i32 i32 i32 i32) -> i32;
+        paths path_unlink_file(i32 i32 i32) -> i32;
+        sockets sock_accept(i32 i32 i32) -> i32;
+        sockets sock_recv(i32 i32 i32 i32 i32 i32) -> i32;
+        sockets sock_send(i32 i32 i32 i32 i32) -> i32;
+        sockets sock_shutdown(i32 i32) -> i32;
+    }
+    sing {
+        endpoint(i32) -> i64;
+        open(i32 i32 i64 i32) -> i32;
+        channel(i64 i32) -> i32;
+        describe(i64 i32) -> i32;
+        send(i64 i32 i32 i32 i32 i32) -> i32;
+        receive(i64 i64 i32 i32) -> i32;
+        wait(i32 i32 i64) -> i32;
+        block(i64 i64) -> i64;
+        read(i64 i64 i32 i32) -> i32;
+        write(i64 i64 i32 i32) -> i32;
+        close(i64) -> i32;
+        time() -> i64;
+    }
 }
 
 /// Performs the call with this number.
 pub fn perform(host: &mut Wasi, number: usize, caller: &mut Caller<'_>) {
+    if let Some(call) = number.checked_sub(CALLS.len()).and_then(|number| CONTRACT_CALLS.get(number)) {
+        let result = call(host, caller);
+        caller.set_result(0, result.into());
+        return;
+    }
     let done = CALLS.get(number).map_or(Err(Errno::NOTSUP), |call| call(host, caller));
     caller.set_result(0, done.err().map_or(0, |errno| errno.0.into()));
 }

@@ -10,6 +10,7 @@ use sip_wasm::{Caller, Host, Trap};
 
 use crate::calls;
 use crate::descriptors::Descriptors;
+use crate::held::Held;
 use crate::streams::Streams;
 
 /// The host of a program.
@@ -18,6 +19,8 @@ pub struct Wasi {
     pub namespace: Namespace,
     /// Open descriptors.
     pub descriptors: Descriptors,
+    /// Endpoints and blocks that the program holds.
+    pub held: Held,
     /// Standard streams.
     pub streams: Streams,
     /// Arguments; the first is the program's name.

@@ -17,6 +17,7 @@ mod file;
 mod folder;
 mod given;
 mod guest;
+mod held;
 mod host;
 mod listing;
 mod socket;
@@ -33,6 +34,7 @@ use stdio::{Input, Output};
 use crate::abi::rights;
 use crate::descriptors::{Descriptor, Descriptors, Object};
 use crate::folder::Folder;
+use crate::held::Held;
 use crate::host::Wasi;
 use crate::streams::Streams;
 
@@ -85,6 +87,7 @@ pub fn main(startup: Startup, module: Module) -> i32 {
     let mut host = Wasi {
         namespace,
         descriptors,
+        held: Held::default(),
         streams: Streams::new(startup.input.map(Input::new), Output::new(startup.output)),
         arguments,
         environment,

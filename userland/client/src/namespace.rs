@@ -11,7 +11,7 @@ use core::time::Duration;
 
 use contracts::directory::{self, CreateMode, NameError, NodeAttributes, NodeChanges, NodeKind, ProviderScope};
 use contracts::{file, namespace_events, service_provider};
-use sip::channel::{Receiver, TypedEndpoint};
+use sip::channel::{AnyEndpoint, Receiver};
 use sip::exheap::ExVec;
 use sip::{Deadline, Status};
 
@@ -102,7 +102,7 @@ impl Namespace {
 
     /// Connects the exporting end of a new channel to a name. The server's first message on the importing end reports
     /// whether the object was opened.
-    pub fn bind<E: TypedEndpoint>(&mut self, path: &str, exporter: E) -> Result<(), AccessError> {
+    pub fn bind(&mut self, path: &str, exporter: impl Into<AnyEndpoint>) -> Result<(), AccessError> {
         let path = block(path)?;
         match self.ask(REQUEST_LIMIT, |ready| ready.bind(path, exporter))? {
             directory::ImpReadyAfterBind::Bound { next } => {
@@ -120,7 +120,7 @@ impl Namespace {
 
     /// Opens a name: `create` makes a channel whose exporting end is bound, `opened` receives the server's first
     /// message on the importing end. Waits up to [`TIMEOUT_MS`] for a provider that is being restarted.
-    pub fn open<I, E: TypedEndpoint, T>(
+    pub fn open<I, E: Into<AnyEndpoint>, T>(
         &mut self,
         path: &str,
         create: impl Fn() -> Result<(I, E), Status>,

@@ -299,7 +299,8 @@ fn images(deed: Deed) -> Vec<Case> {
 fn modules(deed: Deed) -> Vec<Case> {
     let program = Manifest { code: ProgramCode::Wasm { digest: [0; 32], template: "player".into() }, ..deed.good() };
     let host = Manifest { name: "player".into(), code: ProgramCode::Template { digest: [0; 32] }, ..deed.good() };
-    let other = Manifest { contracts: Vec::new(), endpoints: Vec::new(), ..host.clone() };
+    let mut other = host.clone();
+    other.endpoints.iter_mut().for_each(|slot| slot.optional = !slot.optional);
     let with = |name, code, host: Option<&Manifest>, package: Vec<u8>| {
         let mut system = installed();
         if let Some(host) = host {

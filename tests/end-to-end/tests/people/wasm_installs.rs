@@ -49,13 +49,14 @@ fn with_body(body: &[u8]) -> Vec<u8> {
     module(&[(1, &[1, 0x60, 0, 0]), (3, &[1, 0]), (7, b"\x01\x06_start\0\0"), (10, &code)])
 }
 
-struct Trial {
+/// A system that is installed into, and its disk.
+pub struct Trial {
     folder: TempDir,
     disk: Image,
 }
 
 /// The system's own program of this name.
-fn program_of(system: &[u8], name: &str) -> Manifest {
+pub fn program_of(system: &[u8], name: &str) -> Manifest {
     let system = package_check::verify_system(system).expect("it is whole");
     let mut packages = system.packages.iter().map(|bytes| Package::parse(bytes).expect("a package"));
     packages.find(|package| package.manifest.name == name).expect("the system has the program").manifest
@@ -78,7 +79,8 @@ impl Trial {
         Trial::with(&system, &packages)
     }
 
-    fn with(system: &[u8], packages: &[(&str, Vec<u8>)]) -> Trial {
+    /// A system, and these packages on its disk.
+    pub fn with(system: &[u8], packages: &[(&str, Vec<u8>)]) -> Trial {
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::write(folder.path().join("trial.system"), reseal_system(system, &|_| {})).expect("a system image");
         let files = folder.path().join("files");
@@ -90,7 +92,8 @@ impl Trial {
         Trial { folder, disk }
     }
 
-    fn run(&self, commands: &str) -> Run {
+    /// Runs commands in the folder of the packages.
+    pub fn run(&self, commands: &str) -> Run {
         let machine = Machine::new().system(self.folder.path().join("trial.system"));
         machine.disk(self.disk.path()).limit(LIMIT).run(&format!("cd /fs/disk0; {commands}"))
     }
