@@ -516,6 +516,7 @@ impl Machine for Simulated {
         state.processors.pass_call(calls);
         state.note(current, Entry::Call, &[call.process, call.function.into(), call.status, call.value]);
         state.perhaps_jump(current);
+        stepping::call_ended();
         let is_ended = !self.spared.contains(call.program) && state.ends(current, call.program, call.function);
         if is_ended {
             state.killed.push(format!("{} {}", call.program, call.process));

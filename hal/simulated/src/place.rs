@@ -11,10 +11,12 @@ const MAX_STEPS_LOG2: u64 = 9;
 const MAX_KERNEL_STEPS: u64 = 600;
 /// More instructions than programs have between two calls, unless they compute.
 const MAX_PASSED_OVER: u32 = 2_000;
+/// One of so many races may be in what all calls end with, the others are in what they do before.
+const ENDS_OF_CALLS: u64 = 8;
 /// Maximum instructions of programs and kernel on the way to a `race`. Paths that are longer between two locks compute.
-const MAX_PASSED_OVER_TO_RACE: u32 = 400;
-/// Maximum synchronizing instructions until a `race`: most calls make fewer.
-const MAX_SYNCHRONIZATIONS: u64 = 12;
+const MAX_PASSED_OVER_TO_RACE: u32 = 500;
+/// Binary logarithm of the maximum synchronizing instructions until a `race`: most calls make fewer.
+const MAX_SYNCHRONIZATIONS_LOG2: u64 = 4;
 /// Binary logarithm of the maximum instructions after a synchronizing one.
 const MAX_AFTER_LOG2: u64 = 4;
 
@@ -30,6 +32,8 @@ pub(crate) struct Place {
     pub(crate) instructions: u32,
     /// Whether only instructions of the kernel count.
     pub(crate) in_kernel: bool,
+    /// Whether nothing counts from the end of a call to the next instruction of a program: what each call ends with.
+    pub(crate) skips_ends: bool,
     /// Maximum instructions that are not counted, of programs and before counting begins.
     pub(crate) max_passed_over: u32,
 }
@@ -38,20 +42,23 @@ impl Place {
     /// The place of a `step`.
     pub(crate) fn after_instructions(drawn: u64) -> Place {
         let (synchronizations, instructions) = (0, skewed(drawn, MAX_STEPS_LOG2));
-        Place { synchronizations, instructions, in_kernel: false, max_passed_over: 0 }
+        Place { synchronizations, instructions, in_kernel: false, skips_ends: false, max_passed_over: 0 }
     }
 
     /// The place of a `kernel-step`.
     pub(crate) fn after_kernel_instructions(drawn: u64) -> Place {
         let instructions = 1 + (drawn % MAX_KERNEL_STEPS) as u32;
-        Place { synchronizations: 0, instructions, in_kernel: true, max_passed_over: MAX_PASSED_OVER }
+        let max_passed_over = MAX_PASSED_OVER;
+        Place { synchronizations: 0, instructions, in_kernel: true, skips_ends: false, max_passed_over }
     }
 
     /// The place of a `race`.
     pub(crate) fn at_synchronization(drawn: u64) -> Place {
-        let synchronizations = 1 + (drawn % MAX_SYNCHRONIZATIONS) as u32;
-        let instructions = skewed(drawn >> 8, MAX_AFTER_LOG2);
-        Place { synchronizations, instructions, in_kernel: true, max_passed_over: MAX_PASSED_OVER_TO_RACE }
+        let synchronizations = skewed(drawn, MAX_SYNCHRONIZATIONS_LOG2);
+        let instructions = skewed(drawn >> 16, MAX_AFTER_LOG2);
+        let skips_ends = !(drawn >> 60).is_multiple_of(ENDS_OF_CALLS);
+        let max_passed_over = MAX_PASSED_OVER_TO_RACE;
+        Place { synchronizations, instructions, in_kernel: true, skips_ends, max_passed_over }
     }
 }
 
@@ -143,7 +150,7 @@ mod tests {
     fn places_are_within_their_bounds() {
         let places = (0..5_000u64).map(|number| Place::at_synchronization(crate::choices::mixed(number, 0, 0)));
         for Place { synchronizations, instructions, in_kernel, .. } in places {
-            assert!((1..=12).contains(&synchronizations) && (1..=16).contains(&instructions) && in_kernel);
+            assert!((1..=16).contains(&synchronizations) && (1..=16).contains(&instructions) && in_kernel);
         }
     }
 }

@@ -30,6 +30,10 @@ static DEPTH: AtomicUsize = AtomicUsize::new(0);
 static LEFT: AtomicU32 = AtomicU32::new(0);
 /// Instructions left by which processors synchronize, from the last of which on [`LEFT`] counts.
 static SYNCHRONIZATIONS: AtomicU32 = AtomicU32::new(0);
+/// Whether nothing counts between the end of a call and an instruction of a program.
+static SKIPS_ENDS: AtomicBool = AtomicBool::new(false);
+/// Whether that is so at this moment.
+static IS_AT_END: AtomicBool = AtomicBool::new(false);
 /// Whether only instructions of the kernel count.
 static IN_KERNEL: AtomicBool = AtomicBool::new(false);
 /// Instructions that may pass uncounted; then no interrupt is wanted any more.
@@ -97,15 +101,20 @@ pub(crate) fn set_depth(depth: usize) {
 /// Wants an interrupt at a place, counted from when the machine's own code is left. There is none if too many
 /// instructions pass uncounted before.
 pub(crate) fn begin(place: Place) {
-    let Place { synchronizations, instructions, in_kernel, max_passed_over } = place;
+    let Place { synchronizations, instructions, in_kernel, skips_ends, max_passed_over } = place;
     SYNCHRONIZATIONS.store(synchronizations, Ordering::Relaxed);
     IN_KERNEL.store(in_kernel, Ordering::Relaxed);
+    SKIPS_ENDS.store(skips_ends, Ordering::Relaxed);
+    IS_AT_END.store(skips_ends, Ordering::Relaxed);
     PASSED_OVER.store(max_passed_over, Ordering::Relaxed);
     LEFT.store(instructions.max(1), Ordering::Relaxed);
 }
 
 /// Returns whether instructions of the kernel are counted from this one on.
 fn is_counted(instruction: usize, end: usize) -> bool {
+    if IS_AT_END.load(Ordering::Relaxed) {
+        return false;
+    }
     let left = SYNCHRONIZATIONS.load(Ordering::Relaxed);
     if left == 0 {
         return true;
@@ -126,6 +135,11 @@ fn pass_over() {
         LEFT.store(0, Ordering::Relaxed);
     }
     PASSED_OVER.store(left.saturating_sub(1), Ordering::Relaxed);
+}
+
+/// Sees the end of a call.
+pub(crate) fn call_ended() {
+    IS_AT_END.store(SKIPS_ENDS.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
 /// Returns whether an interrupt is wanted that has not come yet.
@@ -198,6 +212,9 @@ extern "C" fn on_trap(signal: libc::c_int, information: *mut libc::siginfo_t, co
     let own = OWN_TEXT.get().copied().unwrap_or_default();
     if DEPTH.load(Ordering::Relaxed) != 0 || !in_program && !(own.0..own.1).contains(&instruction) {
         return;
+    }
+    if in_program {
+        IS_AT_END.store(false, Ordering::Relaxed);
     }
     let is_passed_over =
         if in_program { IN_KERNEL.load(Ordering::Relaxed) } else { !is_counted(instruction, own.1) };

@@ -7,7 +7,10 @@ use super::machine::{End, Report};
 
 /// Beginnings of the names of tests, one for each run. Not among them are tests of programs that compute for ever, of a
 /// lack of memory, and of hardware that the machine has not.
-const PARTS: [&str; 11] = [
+const PARTS: [&str; 14] = [
+    "mutex: contended",
+    "event: ",
+    "wait any: ",
     "loan: ",
     "endpoint: ",
     "closed: ",
