@@ -31,7 +31,7 @@ fn seeds(range: &Range<u64>) -> String {
 /// Runs the seeds twice, each with another number of processors, and compares the hashes.
 fn twice(range: Range<u64>) {
     let commands = "ls /fs/disk0; random 8; sleep 3; echo hello | wc; ps; sysinfo";
-    let lines = simulated(&["--seeds", &seeds(&range), "--twice", "--faults", "harmless,clock", "-c", commands]);
+    let lines = simulated(&["--seeds", &seeds(&range), "--twice", "--faults", "harmless,clock,race", "-c", commands]);
     assert_eq!(lines.len() as u64, range.end - range.start);
     let hashes: std::collections::BTreeSet<&str> = lines.iter().filter_map(|line| line["hash"].as_str()).collect();
     assert_eq!(hashes.len(), lines.len(), "each seed is a run of its own");
@@ -80,6 +80,22 @@ fn a_run_is_interrupted_in_programs_and_in_the_kernel() {
         let entry = format!("Interrupted {place} ");
         assert!(text.contains(&entry), "no interrupt in {what}");
     }
+}
+
+#[test]
+fn a_race_interrupts_the_kernel_and_another_processor_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("trace");
+    let path = trace.to_str().expect("a path of text");
+    let faults = "preempt/8,race/2";
+    simulated(&["--seed", "5", "--processors", "4", "--faults", faults, "--trace", path, "-c", "ls /fs/disk0"]);
+    let text = std::fs::read_to_string(&trace).expect("a trace");
+    let entries: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let races = entries.windows(2).filter(|pair| {
+        let (before, after) = (&pair[0], &pair[1]);
+        before[2..].starts_with(&["Interrupted", "0x0"]) && after[1..].starts_with(&[before[1], "Switch"])
+    });
+    assert!(races.count() >= 3, "races are rare");
 }
 
 /// A failing command fails its run, and the run is repeated by what is printed.
