@@ -11,10 +11,10 @@ use crate::clock::Clock;
 use crate::console::Console;
 use crate::disk::Disk;
 use crate::link::Link;
+use crate::place::Place;
 use crate::processors::Processors;
 use crate::report::{End, Report};
 use crate::requests::Pending;
-use crate::place::Place;
 use crate::stepping;
 use crate::trace::{Entry, Trace};
 

@@ -11,8 +11,8 @@ use std::fs;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use hal_api::KernelEntries;
 use crate::place::{MAX_INSTRUCTION_BYTES, Place, synchronizes};
+use hal_api::KernelEntries;
 use hal_hosted::shared::{Handler, install_one, interrupt_kernel_at, interrupt_sip_at, is_host_text, on_fault};
 
 /// The trap flag.
@@ -216,8 +216,7 @@ extern "C" fn on_trap(signal: libc::c_int, information: *mut libc::siginfo_t, co
     if in_program {
         IS_AT_END.store(false, Ordering::Relaxed);
     }
-    let is_passed_over =
-        if in_program { IN_KERNEL.load(Ordering::Relaxed) } else { !is_counted(instruction, own.1) };
+    let is_passed_over = if in_program { IN_KERNEL.load(Ordering::Relaxed) } else { !is_counted(instruction, own.1) };
     if is_passed_over {
         return pass_over();
     }
