@@ -31,8 +31,8 @@ use arguments::{DebugArguments, DebuggerName, Stop};
 const OF_HOSTED: &str = "SIGVTALRM SIGUSR1 SIGUSR2 SIGSYS SIGPIPE";
 /// The simulated machine also takes the trap of a read of the cycle counter.
 const OF_SIMULATED: &str = "SIGVTALRM SIGUSR1 SIGUSR2 SIGSYS SIGPIPE SIGSEGV";
-/// The fault that single-steps.
-const STEP: &str = "step";
+/// Faults that single-step, and groups with one of them.
+const STEPPING: [&str; 5] = ["step", "kernel-step", "race", "all", "harmless"];
 
 /// A machine to debug.
 struct Target {
@@ -79,8 +79,8 @@ pub fn debug(repository: &Repository, arguments: &DebugArguments) -> Outcome<u8>
 fn refuse(arguments: &DebugArguments) -> Outcome<()> {
     let faults = arguments.exactly.as_deref().unwrap_or(&arguments.faults);
     let kinds = faults.split(',').map(|fault| fault.split(['/', ':']).next().unwrap_or_default());
-    if arguments.seed.is_some() && kinds.into_iter().any(|kind| [STEP, "all", "harmless"].contains(&kind)) {
-        return Err(Failure::new("faults of the kind `step` need the processor's trap flag, as debuggers do")
+    if arguments.seed.is_some() && kinds.into_iter().any(|kind| STEPPING.contains(&kind)) {
+        return Err(Failure::new("`step`, `kernel-step` and `race` need the processor's trap flag, as debuggers do")
             .remedy("name the kinds without it, as in --faults preempt,switch,delay; the default has none"));
     }
     let has_one = arguments.run.processors == Some(1);
@@ -253,6 +253,7 @@ mod tests {
     fn what_a_machine_cannot_do_is_refused_with_a_remedy() {
         for words in [
             &["--seed", "3", "--faults", "step"][..],
+            &["--seed", "3", "--faults", "switch,race/4"],
             &["--seed", "3", "--faults", "harmless"],
             &["--seed", "3", "--exactly", "step:4,cut:2"],
             &["--seed", "3", "--stop", "program"],

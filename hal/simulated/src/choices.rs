@@ -37,10 +37,13 @@ pub enum Kind {
     Memory,
     /// The kernel is interrupted some of its own instructions after an ABI call, and another processor goes on.
     KernelStep,
+    /// The kernel is interrupted at an instruction by which processors synchronize, or just after one, and stands still there
+    /// while others go on.
+    Race,
 }
 
 /// All kinds, with their names and how many opportunities there are for each that is used, on average.
-const KINDS: [(Kind, &str, u64); 12] = [
+const KINDS: [(Kind, &str, u64); 13] = [
     (Kind::Preempt, "preempt", 64),
     (Kind::Step, "step", 250),
     (Kind::Switch, "switch", 16),
@@ -53,15 +56,17 @@ const KINDS: [(Kind, &str, u64); 12] = [
     (Kind::KillCall, "kill-call", 250),
     (Kind::Memory, "memory", 500),
     (Kind::KernelStep, "kernel-step", 250),
+    (Kind::Race, "race", 16),
 ];
 
 impl Kind {
     /// Whether programs may notice it, so that a system needs calm to recover.
     fn is_harmful(self) -> bool {
-        self != Kind::KernelStep && !Kind::HARMLESS.contains(&self)
+        !matches!(self, Kind::KernelStep | Kind::Race) && !Kind::HARMLESS.contains(&self)
     }
 
-    /// The default: kinds that a correct system survives without anybody noticing, but for `kernel-step`, which takes time.
+    /// The default: kinds that a correct system survives without anybody noticing, but for `kernel-step` and
+    /// `race`, which take time.
     pub const HARMLESS: [Kind; 4] = [Kind::Preempt, Kind::Step, Kind::Switch, Kind::Delay];
 
     /// Returns all kinds.

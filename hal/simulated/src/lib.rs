@@ -19,6 +19,7 @@ mod contexts;
 mod disk;
 mod link;
 mod machine;
+mod place;
 mod processors;
 mod report;
 mod requests;

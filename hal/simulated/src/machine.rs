@@ -41,10 +41,6 @@ const IMAGES: Arena = Arena { base: 0x1000_0000_0000, bytes: 1 << 30 };
 const STACKS: Arena = Arena { base: 0x1100_0000_0000, bytes: 16_384 * STACK_SLOT_BYTES };
 const MEMORY_BASE: usize = 0x1200_0000_0000;
 
-/// Binary logarithm of the maximum instructions until an interrupt. Each costs the host microseconds.
-const MAX_STEPS_LOG2: u64 = 9;
-/// Maximum instructions of the kernel until an interrupt there: most calls take fewer.
-const MAX_KERNEL_STEPS: u64 = 600;
 /// Turns of spin loops after which nobody is expected to release the lock.
 const MAX_SPINS: u64 = 1_000_000;
 
@@ -147,6 +143,7 @@ impl Simulated {
             calls_by: BTreeMap::new(),
             killed: Vec::new(),
             calm_after_ns,
+            stand_calls: 0,
         };
         let machine = Box::leak(Box::new(Simulated {
             images: Images::new(IMAGES),
@@ -315,12 +312,6 @@ impl Simulated {
     }
 }
 
-/// Returns the number of instructions until an interrupt: small ones are as likely as large ones.
-fn steps_of(drawn: u64) -> u32 {
-    let range = 1 << (drawn % (MAX_STEPS_LOG2 + 1));
-    1 + ((drawn >> 8) % range) as u32
-}
-
 /// Writes to standard error; without one, nowhere.
 fn say(text: &[u8]) {
     let _ = std::io::stderr().write_all(text);
@@ -336,8 +327,14 @@ extern "C" fn interrupted() {
         let current = machine.current();
         let mut state = machine.state();
         state.note(current, Entry::Interrupted, &[u64::from(at.in_program), at.at]);
-        let next = state.another(current);
-        let ends_quantum = next.is_none() || state.choices.below(2) == 0;
+        let stand_calls = std::mem::take(&mut state.stand_calls);
+        let (next, ends_quantum) = match stand_calls {
+            0 => {
+                let next = state.another(current);
+                (next, next.is_none() || state.choices.below(2) == 0)
+            }
+            calls => (state.stand(current, calls), false),
+        };
         drop(state);
         if ends_quantum {
             (machine.kernel().tick)(true);
@@ -392,7 +389,7 @@ impl Machine for Simulated {
             if state.processors.end_idle(processor, now) {
                 return;
             }
-            let next = state.another(processor);
+            let next = state.another_or_standing(processor);
             drop(state);
             match next {
                 Some(next) => self.switch_to(next),
@@ -423,6 +420,8 @@ impl Machine for Simulated {
         state.pass();
         state.spins += 1;
         let is_for_ever = state.spins > MAX_SPINS;
+        // Whoever stands still may hold the lock.
+        state.processors.go_on();
         let next = state.another(current);
         drop(state);
         if is_for_ever {
@@ -513,22 +512,20 @@ impl Machine for Simulated {
         let mut state = self.state();
         state.calls += 1;
         state.spins = 0;
+        let calls = state.calls;
+        state.processors.pass_call(calls);
         state.note(current, Entry::Call, &[call.process, call.function.into(), call.status, call.value]);
         state.perhaps_jump(current);
+        stepping::call_ended();
         let is_ended = !self.spared.contains(call.program) && state.ends(current, call.program, call.function);
         if is_ended {
             state.killed.push(format!("{} {}", call.program, call.process));
         }
-        let (steps, kernel_steps) = match stepping::is_wanted() {
-            true => (None, None),
-            false => (state.fault(current, Kind::Step), state.fault(current, Kind::KernelStep)),
-        };
+        let place = if stepping::is_wanted() { None } else { state.place(current) };
         drop(state);
         self.turn();
-        if let Some(drawn) = steps {
-            stepping::begin(steps_of(drawn));
-        } else if let Some(drawn) = kernel_steps {
-            stepping::begin_in_kernel(1 + (drawn % MAX_KERNEL_STEPS) as u32);
+        if let Some(place) = place {
+            stepping::begin(place);
         }
         if is_ended { AfterCall::End } else { AfterCall::Continue }
     }

@@ -19,6 +19,15 @@ struct Processor {
 #[derive(Debug)]
 pub(crate) struct Processors {
     all: Vec<Processor>,
+    standing: Option<Standing>,
+}
+
+/// A processor that stands still.
+#[derive(Clone, Copy, Debug)]
+struct Standing {
+    number: usize,
+    /// The number of ABI calls of the run after which it stands still no more.
+    until_call: u64,
 }
 
 /// A processor's quantum, as on the other machines.
@@ -26,7 +35,7 @@ const QUANTUM_NS: u64 = 10_000_000;
 
 impl Processors {
     pub(crate) fn new(count: usize) -> Processors {
-        Processors { all: vec![Processor::default(); count] }
+        Processors { all: vec![Processor::default(); count], standing: None }
     }
 
     pub(crate) fn count(&self) -> usize {
@@ -87,9 +96,25 @@ impl Processors {
         processor.woken || processor.idle_until_ns.is_none_or(|deadline| deadline <= now_ns || processor.interrupted)
     }
 
-    /// Returns the processors that can run, but this one.
+    /// Returns the processors that can run, but this one and the one that stands still.
     pub(crate) fn others(&self, but: usize, now_ns: u64) -> Vec<usize> {
-        (0..self.count()).filter(|&number| number != but && self.can_run(number, now_ns)).collect()
+        let stands = |number| self.standing.is_some_and(|standing| standing.number == number);
+        (0..self.count()).filter(|&number| number != but && !stands(number) && self.can_run(number, now_ns)).collect()
+    }
+
+    /// Lets a processor stand still until so many ABI calls of the run have ended; another may again go on that did.
+    pub(crate) fn stand(&mut self, number: usize, until_call: u64) {
+        self.standing = Some(Standing { number, until_call });
+    }
+
+    /// Ends the standing still whose calls have ended.
+    pub(crate) fn pass_call(&mut self, calls: u64) {
+        self.standing = self.standing.filter(|standing| calls < standing.until_call);
+    }
+
+    /// Ends the standing still, if there is one.
+    pub(crate) fn go_on(&mut self) {
+        self.standing = None;
     }
 
     /// Returns the first deadline of those that idle.
@@ -112,6 +137,19 @@ mod tests {
         processors.begin_idle(1, u64::MAX);
         assert!(!processors.end_idle(1, 0));
         assert_eq!((processors.others(0, 0), processors.next_deadline_ns()), (Vec::new(), None));
+    }
+
+    #[test]
+    fn a_processor_stands_still_until_a_call() {
+        let mut processors = Processors::new(3);
+        processors.stand(1, 7);
+        processors.pass_call(6);
+        assert_eq!(processors.others(0, 0), vec![2]);
+        processors.pass_call(7);
+        assert_eq!(processors.others(0, 0), vec![1, 2]);
+        processors.stand(2, 9);
+        processors.go_on();
+        assert_eq!(processors.others(0, 0), vec![1, 2]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use crate::clock::Clock;
 use crate::console::Console;
 use crate::disk::Disk;
 use crate::link::Link;
+use crate::place::Place;
 use crate::processors::Processors;
 use crate::report::{End, Report};
 use crate::requests::Pending;
@@ -21,6 +22,9 @@ use crate::trace::{Entry, Trace};
 const CALL_NS: u64 = 250;
 /// Maximum jump of the wall clock, in nanoseconds: two hours.
 const MAX_JUMP_NS: u64 = 7_200_000_000_000;
+
+/// Maximum ABI calls of others while a processor stands still.
+const MAX_STAND_CALLS: u64 = 256;
 
 /// A disk, and where what it holds at the end goes.
 #[derive(Debug)]
@@ -56,6 +60,8 @@ pub(crate) struct State {
     pub(crate) killed: Vec<String>,
     /// When harmful faults end.
     pub(crate) calm_after_ns: u64,
+    /// For how many calls the processor that is to be interrupted will stand still; 0: it will not.
+    pub(crate) stand_calls: u64,
 }
 
 impl State {
@@ -106,7 +112,15 @@ impl State {
         by_time || by_function
     }
 
-    /// Chooses another processor that can run.
+    /// Chooses another processor that can run: the one that stands still if there is no other.
+    pub(crate) fn another_or_standing(&mut self, but: usize) -> Option<usize> {
+        self.another(but).or_else(|| {
+            self.processors.go_on();
+            self.another(but)
+        })
+    }
+
+    /// Chooses another processor that can run and does not stand still.
     pub(crate) fn another(&mut self, but: usize) -> Option<usize> {
         let others = self.processors.others(but, self.clock.now_ns());
         if others.is_empty() {
@@ -114,6 +128,27 @@ impl State {
         }
         let chosen = self.choices.below(others.len() as u64) as usize;
         Some(others[chosen])
+    }
+
+    /// Decides at the end of a call whether an interrupt at an instruction follows, and at which one.
+    pub(crate) fn place(&mut self, processor: usize) -> Option<Place> {
+        self.stand_calls = 0;
+        let step = self.fault(processor, Kind::Step).map(Place::after_instructions);
+        let kernel_step = self.fault(processor, Kind::KernelStep).map(Place::after_kernel_instructions);
+        let now_ns = self.clock.now_ns();
+        let can_race = !self.processors.others(processor, now_ns).is_empty();
+        let race = can_race.then(|| self.fault(processor, Kind::Race)).flatten();
+        if let (None, None, Some(drawn)) = (step, kernel_step, race) {
+            self.stand_calls = 1 + (drawn >> 32) % MAX_STAND_CALLS;
+        }
+        step.or(kernel_step).or(race.map(Place::at_synchronization))
+    }
+
+    /// Lets a processor stand still for so many calls, and chooses who goes on.
+    pub(crate) fn stand(&mut self, processor: usize, calls: u64) -> Option<usize> {
+        let next = self.another_or_standing(processor)?;
+        self.processors.stand(processor, self.calls + calls);
+        Some(next)
     }
 
     /// Draws random bytes for programs.

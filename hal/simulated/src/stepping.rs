@@ -11,6 +11,7 @@ use std::fs;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
+use crate::place::{MAX_INSTRUCTION_BYTES, Place, synchronizes};
 use hal_api::KernelEntries;
 use hal_hosted::shared::{Handler, install_one, interrupt_kernel_at, interrupt_sip_at, is_host_text, on_fault};
 
@@ -27,10 +28,16 @@ const CYCLES_PER_NS: u64 = 2;
 static DEPTH: AtomicUsize = AtomicUsize::new(0);
 /// Instructions left until the interrupt; 0: none is wanted.
 static LEFT: AtomicU32 = AtomicU32::new(0);
-/// Instructions of programs that may pass uncounted until an interrupt in the kernel; 0: programs are interrupted, too.
+/// Instructions left by which processors synchronize, from the last of which on [`LEFT`] counts.
+static SYNCHRONIZATIONS: AtomicU32 = AtomicU32::new(0);
+/// Whether nothing counts between the end of a call and an instruction of a program.
+static SKIPS_ENDS: AtomicBool = AtomicBool::new(false);
+/// Whether that is so at this moment.
+static IS_AT_END: AtomicBool = AtomicBool::new(false);
+/// Whether only instructions of the kernel count.
+static IN_KERNEL: AtomicBool = AtomicBool::new(false);
+/// Instructions that may pass uncounted; then no interrupt is wanted any more.
 static PASSED_OVER: AtomicU32 = AtomicU32::new(0);
-/// Initial value of [`PASSED_OVER`]: more than programs have between two calls, unless they compute.
-const MAX_PASSED_OVER: u32 = 2_000;
 static NOW_NS: AtomicU64 = AtomicU64::new(0);
 static IN_PROGRAM: AtomicBool = AtomicBool::new(false);
 static AT: AtomicU64 = AtomicU64::new(0);
@@ -91,26 +98,48 @@ pub(crate) fn set_depth(depth: usize) {
     DEPTH.store(depth, Ordering::Relaxed);
 }
 
-/// Wants an interrupt after this many instructions from when the machine's own code is left.
-pub(crate) fn begin(instructions: u32) {
-    PASSED_OVER.store(0, Ordering::Relaxed);
+/// Wants an interrupt at a place, counted from when the machine's own code is left. There is none if too many
+/// instructions pass uncounted before.
+pub(crate) fn begin(place: Place) {
+    let Place { synchronizations, instructions, in_kernel, skips_ends, max_passed_over } = place;
+    SYNCHRONIZATIONS.store(synchronizations, Ordering::Relaxed);
+    IN_KERNEL.store(in_kernel, Ordering::Relaxed);
+    SKIPS_ENDS.store(skips_ends, Ordering::Relaxed);
+    IS_AT_END.store(skips_ends, Ordering::Relaxed);
+    PASSED_OVER.store(max_passed_over, Ordering::Relaxed);
     LEFT.store(instructions.max(1), Ordering::Relaxed);
 }
 
-/// Wants an interrupt after this many instructions of the kernel. There is none if a program computes for long before.
-pub(crate) fn begin_in_kernel(instructions: u32) {
-    begin(instructions);
-    PASSED_OVER.store(MAX_PASSED_OVER, Ordering::Relaxed);
+/// Returns whether instructions of the kernel are counted from this one on.
+fn is_counted(instruction: usize, end: usize) -> bool {
+    if IS_AT_END.load(Ordering::Relaxed) {
+        return false;
+    }
+    let left = SYNCHRONIZATIONS.load(Ordering::Relaxed);
+    if left == 0 {
+        return true;
+    }
+    let bytes = end.saturating_sub(instruction).min(MAX_INSTRUCTION_BYTES);
+    // SAFETY: the bytes from the instruction on are in the executable's code, which ends at `end`, is readable and never
+    // changes.
+    let code = unsafe { std::slice::from_raw_parts(std::ptr::with_exposed_provenance::<u8>(instruction), bytes) };
+    let left = left - u32::from(synchronizes(code));
+    SYNCHRONIZATIONS.store(left, Ordering::Relaxed);
+    left == 0
 }
 
-/// Returns whether an instruction of a program is not counted, and gives up after too many.
-fn passes_over() -> bool {
+/// Passes an instruction over, and gives up after too many.
+fn pass_over() {
     let left = PASSED_OVER.load(Ordering::Relaxed);
-    if left == 1 {
+    if left <= 1 {
         LEFT.store(0, Ordering::Relaxed);
     }
     PASSED_OVER.store(left.saturating_sub(1), Ordering::Relaxed);
-    left != 0
+}
+
+/// Sees the end of a call.
+pub(crate) fn call_ended() {
+    IS_AT_END.store(SKIPS_ENDS.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
 /// Returns whether an interrupt is wanted that has not come yet.
@@ -184,8 +213,12 @@ extern "C" fn on_trap(signal: libc::c_int, information: *mut libc::siginfo_t, co
     if DEPTH.load(Ordering::Relaxed) != 0 || !in_program && !(own.0..own.1).contains(&instruction) {
         return;
     }
-    if in_program && passes_over() {
-        return;
+    if in_program {
+        IS_AT_END.store(false, Ordering::Relaxed);
+    }
+    let is_passed_over = if in_program { IN_KERNEL.load(Ordering::Relaxed) } else { !is_counted(instruction, own.1) };
+    if is_passed_over {
+        return pass_over();
     }
     if left > 1 {
         LEFT.store(left - 1, Ordering::Relaxed);

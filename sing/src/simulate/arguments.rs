@@ -19,7 +19,7 @@ pub struct SimulateArguments {
     #[arg(long, value_name = "A..B")]
     pub seeds: Option<Seeds>,
     /// Kinds of faults: preempt, step, switch, delay, read-error, write-error, cut, kill, kill-call, memory, clock,
-    /// kernel-step; KIND/N for one of N opportunities; or all, none, harmless [default: the workload's, or harmless]
+    /// kernel-step, race; KIND/N for one of N opportunities; or all, none, harmless [default: the workload's, or harmless]
     #[arg(long, value_name = "KIND,...")]
     pub faults: Option<String>,
     /// These faults and no others, KIND:NUMBER of the opportunity, as a failure names them

@@ -6,10 +6,23 @@
 use super::machine::{End, Report};
 
 /// Beginnings of the names of tests, one for each run. Not among them are tests of programs that compute for ever, of a
-/// lack of memory, and of hardware that the machine has not.
-const PARTS: [&str; 11] = [
-    "loan: ",
-    "endpoint: ",
+/// lack of memory, of hardware that the machine has not, and of tens of thousands of calls. Their number is odd, so that
+/// each meets each number of processors.
+const PARTS: [&str; 23] = [
+    "mutex: contended",
+    "event: ",
+    "wait any: ",
+    "loan: returned again",
+    "loan: comes",
+    "loan: nested",
+    "loan: returned to",
+    "loan: lends",
+    "loan: the borrower",
+    "endpoint: serves",
+    "endpoint: in ",
+    "endpoint: taken",
+    "endpoint: the ",
+    "endpoint: moves",
     "closed: ",
     "death: ",
     "process: children",

@@ -94,7 +94,7 @@ impl WorkloadName {
             WorkloadName::Ext2 => "harmless,cut/150",
             WorkloadName::Files => "harmless,kill/1200,kill-call/60",
             WorkloadName::Installs => "harmless,cut/150,kill/4000,kill-call/200",
-            WorkloadName::Kernel => "harmless",
+            WorkloadName::Kernel => "harmless,preempt/16,race/8",
             WorkloadName::Kills => "harmless,kill/4000",
             WorkloadName::Network => "harmless,link",
             WorkloadName::Web => "harmless,link,kill/12000,kill-call/300",

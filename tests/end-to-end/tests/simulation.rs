@@ -31,7 +31,7 @@ fn seeds(range: &Range<u64>) -> String {
 /// Runs the seeds twice, each with another number of processors, and compares the hashes.
 fn twice(range: Range<u64>) {
     let commands = "ls /fs/disk0; random 8; sleep 3; echo hello | wc; ps; sysinfo";
-    let lines = simulated(&["--seeds", &seeds(&range), "--twice", "--faults", "harmless,clock", "-c", commands]);
+    let lines = simulated(&["--seeds", &seeds(&range), "--twice", "--faults", "harmless,clock,race", "-c", commands]);
     assert_eq!(lines.len() as u64, range.end - range.start);
     let hashes: std::collections::BTreeSet<&str> = lines.iter().filter_map(|line| line["hash"].as_str()).collect();
     assert_eq!(hashes.len(), lines.len(), "each seed is a run of its own");
@@ -82,6 +82,22 @@ fn a_run_is_interrupted_in_programs_and_in_the_kernel() {
     }
 }
 
+#[test]
+fn a_race_interrupts_the_kernel_and_another_processor_goes_on() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("trace");
+    let path = trace.to_str().expect("a path of text");
+    let faults = "preempt/8,race/2";
+    simulated(&["--seed", "5", "--processors", "4", "--faults", faults, "--trace", path, "-c", "ls /fs/disk0"]);
+    let text = std::fs::read_to_string(&trace).expect("a trace");
+    let entries: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    let races = entries.windows(2).filter(|pair| {
+        let (before, after) = (&pair[0], &pair[1]);
+        before[2..].starts_with(&["Interrupted", "0x0"]) && after[1..].starts_with(&[before[1], "Switch"])
+    });
+    assert!(races.count() >= 3, "races are rare");
+}
+
 /// A failing command fails its run, and the run is repeated by what is printed.
 #[test]
 fn a_failure_is_printed_as_one_command_with_few_faults() {
@@ -101,16 +117,16 @@ fn a_failure_is_printed_as_one_command_with_few_faults() {
 
 #[test]
 fn files_survive_power_cuts() {
-    let lines = simulated(&["--workload", "ext2", "--seeds", "0..40"]);
+    let lines = simulated(&["--workload", "ext2", "--seeds", "0..100"]);
     let cut = lines.iter().filter(|line| line["end"] == "cut").count();
-    assert!((10..40).contains(&cut), "{cut} of 40 runs were cut");
+    assert!((25..100).contains(&cut), "{cut} of 100 runs were cut");
 }
 
 #[test]
 fn services_come_back() {
-    let lines = simulated(&["--workload", "kills", "--seeds", "0..24"]);
+    let lines = simulated(&["--workload", "kills", "--seeds", "0..100"]);
     let killed: usize = lines.iter().filter_map(|line| line["killed"].as_array()).map(Vec::len).sum();
-    assert!(killed >= 24, "{killed} programs were ended");
+    assert!(killed >= 100, "{killed} programs were ended");
 }
 
 #[test]
@@ -129,12 +145,12 @@ fn installs_are_whole_or_not_at_all() {
 
 #[test]
 fn the_conformance_suite_passes_whoever_goes_on() {
-    simulated(&["--workload", "kernel", "--seeds", "0..55"]);
+    simulated(&["--workload", "kernel", "--seeds", "0..100"]);
 }
 
 #[test]
 fn fetches_succeed_over_bad_links() {
-    let lines = simulated(&["--workload", "network", "--seeds", "0..12", "--twice"]);
+    let lines = simulated(&["--workload", "network", "--seeds", "0..16", "--twice"]);
     let of = |line: &Value, kind: &str| {
         let faults = line["faults"].as_array().cloned().unwrap_or_default();
         faults.iter().any(|fault| fault.as_str().is_some_and(|fault| fault.starts_with(kind)))
@@ -146,7 +162,7 @@ fn fetches_succeed_over_bad_links() {
 
 #[test]
 fn what_a_client_has_got_is_right_whoever_ends() {
-    let lines = simulated(&["--workload", "web", "--seeds", "0..12"]);
+    let lines = simulated(&["--workload", "web", "--seeds", "0..30"]);
     let killed: usize = lines.iter().filter_map(|line| line["killed"].as_array()).map(Vec::len).sum();
     assert!(killed >= 24, "{killed} programs were ended");
 }

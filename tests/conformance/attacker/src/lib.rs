@@ -13,6 +13,7 @@ mod accounts;
 mod blocks;
 mod children;
 mod claims;
+mod contention;
 mod domains;
 mod faults;
 mod hardware;
@@ -37,6 +38,7 @@ const ACTS: &[&[(&str, Act)]] = &[
     blocks::ACTS,
     refusals::ACTS,
     claims::ACTS,
+    contention::ACTS,
     children::ACTS,
     abuse::ACTS,
     killed::ACTS,

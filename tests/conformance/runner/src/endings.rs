@@ -145,6 +145,8 @@ const ENDINGS: &[Ending] = &[
     attacker("memory: only whole allocations can be freed", "memory-claims"),
     attacker("mutex: only its holder releases it", "mutex-claims"),
     attacker("mutex: of a thread that ended", "mutex-of-dead-thread"),
+    attacker("mutex: contended, wakes each that waits", "mutex-contended"),
+    attacker("wait any: passes on the wake-up that it does not use", "wait-any-shared"),
     attacker("wait set: endpoints that are not in it", "wait-set-strangers"),
     attacker("wait set: closed with endpoints in it", "wait-set-closed-full"),
     attacker("wait set: alerts", "wait-set-alerts"),

@@ -1,0 +1,98 @@
+//! Acts of several threads at one object of the kernel: no wake-up is lost, whoever is interrupted where. They are short,
+//! so that the simulation can try many interleavings.
+
+use alloc::sync::Arc;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use sip::{Status, thread};
+
+use crate::Act;
+use crate::raw::{abi, call, must, number_of, set_words};
+
+pub(crate) const ACTS: &[(&str, Act)] = &[("mutex-contended", |_| mutex()), ("wait-any-shared", |_| wait_any())];
+
+const FOREVER: u64 = u64::MAX;
+
+/// A function that must succeed, by its number: the code between two calls is short.
+#[derive(Clone, Copy)]
+struct Function(usize);
+
+impl Function {
+    fn of(name: &str) -> Function {
+        Function(number_of(name))
+    }
+
+    fn call(self, arguments: &[u64]) {
+        if let Err(status) = call(self.0, arguments) {
+            panic!("{}: {}", sip::abi::FUNCTIONS[self.0].name, status.text());
+        }
+    }
+}
+
+/// Yields until another thread has come to a round.
+fn await_round(give_way: Function, of_other: &AtomicU64, round: u64) {
+    const MAX_YIELDS: usize = 5_000;
+    let has_come = |_: &usize| {
+        give_way.call(&[]);
+        of_other.load(Ordering::SeqCst) >= round
+    };
+    (0..MAX_YIELDS).find(has_come).expect("a wake-up was lost");
+}
+
+/// A thread that finds a mutex held gets it when its holder, who does not come back in this round, releases it.
+fn mutex() -> i32 {
+    const ROUNDS: u64 = 30;
+    let mutex = must("mutex_create", &[]);
+    let [acquire, release, give_way] = ["mutex_acquire", "mutex_release", "thread_yield"].map(Function::of);
+    let [held, done] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
+    let (of_holder, of_waiter) = (Arc::clone(&held), Arc::clone(&done));
+    let waiter = thread::spawn(move || {
+        for round in 1..=ROUNDS {
+            await_round(give_way, &of_holder, round);
+            acquire.call(&[mutex, FOREVER]);
+            release.call(&[mutex]);
+            of_waiter.store(round, Ordering::SeqCst);
+        }
+    });
+    for round in 1..=ROUNDS {
+        acquire.call(&[mutex, FOREVER]);
+        held.store(round, Ordering::SeqCst);
+        // The other comes before the release, or after it, or meanwhile.
+        (0..round % 4).for_each(|_| give_way.call(&[]));
+        release.call(&[mutex]);
+        await_round(give_way, &done, round);
+    }
+    waiter.expect("a thread").join().expect("it ends");
+    must("mutex_close", &[mutex]);
+    0
+}
+
+/// A thread that waits for two events and takes one passes on the wake-up of the other.
+fn wait_any() -> i32 {
+    const ROUNDS: usize = 12;
+    for round in 0..ROUNDS {
+        let [either, other] = core::array::from_fn(|_| must("event_create_auto", &[]));
+        let both = thread::spawn(move || {
+            set_words(&[either, other]);
+            must("wait_any", &[2, FOREVER])
+        });
+        must("thread_yield", &[]);
+        let one = thread::spawn(move || must("event_wait", &[other, FOREVER]));
+        if round % 2 == 0 {
+            must("thread_yield", &[]);
+        }
+        for event in [other, either] {
+            must("event_set", &[event]);
+        }
+        let taken = both.expect("a thread").join().expect("it ends");
+        if taken == 1 {
+            // That was the other's, who waits for the next.
+            must("event_set", &[other]);
+        }
+        one.expect("a thread").join().expect("it ends");
+        for event in [either, other] {
+            assert_ne!(abi("event_close", &[event]), Err(Status::Busy), "nobody waits any more");
+        }
+    }
+    0
+}
