@@ -165,7 +165,7 @@ class Sender(gdb.Command):
     def invoke(self, *_):
         replay.require()
         words, last = replay.words(), None
-        for line in asked('--messages', '--process', str(words.process)):
+        for line in asked('--messages'):
             received = re.search(r'; received by .* \((\d+)\) at event (\d+)$', line)
             if received and int(received.group(1)) == words.process and int(received.group(2)) <= words.event:
                 last = line

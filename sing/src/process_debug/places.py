@@ -1,8 +1,8 @@
-"""Going back in a replay, for gdb: it runs again, up to a place before. docs/decisions/0051 says why so.
+"""Places of a replay, and how gdb gets to an earlier one: it replays again, up to there. Decision 34 says why so.
 
 A place is a stretch of the replay (what a thread runs from one call to the next), an address that is reached in it for
 the n-th time, and some single steps from there. `FILE` (the recording) and `TOOL` (the words that start `sing`) are set
-before. Known to the replay by its function `singularity_replay_stops`, which tells where it keeps its position.
+before. The replay tells by its function `singularity_replay_stops` where it keeps its position.
 """
 import re
 import struct
@@ -273,7 +273,9 @@ class Replay:
             return self.on_to_end(place.stretch)
         if place.address is not None:
             counter = Counter(place.address, [], place.count)
-            search.is_over = lambda: counter.is_done and not place.steps
+            # The search's breakpoints are older than the counter, so gdb asks them first.
+            is_last = lambda: counter.count == place.count - 1 and register('rip') == place.address
+            search.is_over = lambda: is_last() and not place.steps
             self.set_limits(place.stretch + 1)
             try:
                 quietly('continue')

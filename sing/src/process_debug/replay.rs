@@ -1,9 +1,7 @@
 //! `sing debug --replay`: the replay of a recording under gdb, forwards and backwards.
 //!
-//! gdb's Python goes back by replaying again, up to an earlier place ([decision 34]). Neighbours: `replay` answers the
+//! gdb's Python goes back by replaying again, up to an earlier place (decision 34). Neighbours: `replay` answers the
 //! questions that are asked at the prompt. Deliberately not here: lldb, and editors.
-//!
-//! [decision 34]: https://github.com/
 
 use std::fmt::Write;
 use std::path::Path;

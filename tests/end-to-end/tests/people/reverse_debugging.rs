@@ -59,7 +59,7 @@ fn shows(run: &Run, parts: &[&str]) {
 fn crashed() -> (TempDir, PathBuf) {
     built_system("wasm");
     let (_module_folder, module) = trapping_module::written();
-    recorded(&["--wasm", module.to_str().expect("a path of text")])
+    recorded(&["--wasm", module.to_str().expect("a path of text"), "-c", "divide"])
 }
 
 /// From the fault back to what it loaded, to who wrote that, and to who wrote it before.
@@ -120,7 +120,7 @@ fn a_fault_is_followed_back_to_the_instruction_that_wrote_the_bad_value() {
     let end = |run: &Run| run.errors.lines().find_map(|line| line.split_once("hash ").map(|(_, hash)| hash.to_owned()));
     let hash = end(&replayed(&file, &[])).expect("a hash");
     assert_eq!(end(&run), Some(hash), "{run}");
-    assert_eq!(run.errors.matches("trap: integer divide by zero").count(), 1, "shown again:\n{run}");
+    assert_eq!(run.errors.matches("(divide) trap: ").count(), 1, "shown again:\n{run}");
 }
 
 /// Breakpoints of several programs, and the beginning and the end of the recording.
@@ -144,6 +144,7 @@ fn going_back_stops_at_breakpoints_from_the_end_to_the_beginning() {
         "reverse-stepi",
         "continue",
         "run",
+        "reverse-stepi",
         "continue",
     ];
     let run = debugged(&file, &[], &steps);
@@ -163,6 +164,7 @@ fn going_back_stops_at_breakpoints_from_the_end_to_the_beginning() {
             "No more reverse-execution history.",
             "No more reverse-execution history.",
             "hit Breakpoint 1",
+            "No more reverse-execution history.",
             "hit Breakpoint 1",
         ],
     );

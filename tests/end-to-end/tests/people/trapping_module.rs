@@ -30,7 +30,7 @@ pub fn written() -> (TempDir, PathBuf) {
         section(5, &[1, 0, 1]),
         section(7, b"\x02\x06_start\0\x02\x06memory\x02\0"),
         section(10, &[&[3], SPOIL, DIVIDE, START].concat()),
-        section(0, b"\x04name\x01\x16\x03\0\x05spoil\x01\x06divide\x02\x05start"),
+        section(0, b"\x04name\x01\x17\x03\0\x05spoil\x01\x06divide\x02\x05start"),
     ];
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(format!("{PROGRAM}.wasm"));
