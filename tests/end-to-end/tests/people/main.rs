@@ -25,6 +25,7 @@ mod deadlocks;
 mod debuggers;
 mod disks;
 mod documents;
+mod editors;
 mod endings;
 mod fat;
 mod faulty_disks;
