@@ -18,6 +18,8 @@ CHUNK = 2000
 WINDOWS = [0, 16, 256, 4096, NEVER]
 # Callers whose functions' entries are noted as places to step from.
 CALLERS = 3
+# Frames of the kernel's that a call of it has at most.
+FRAMES_IN_KERNEL = 16
 
 # Stretch; address or None for the stretch's beginning; how often it was reached; steps from there.
 # `END` as the address: the end of the stretch, where the kernel goes on.
@@ -298,7 +300,8 @@ class Replay:
     def go(self, place):
         self.to_stretch(place.stretch)
         self.run_from(place)
-        self.place = place
+        # One that is far from its anchor is better counted anew than stepped to again.
+        self.place = place if place.steps <= CHUNK else None
 
     def here(self):
         """The place where it stands: its address is reached as often as in the whole stretch, less what is to come."""
@@ -331,11 +334,15 @@ class Replay:
         return pc - int(found.group(1)) if found else pc
 
     def entries(self):
-        frame, found = gdb.newest_frame(), set()
-        for _ in range(CALLERS + 1):
-            if frame is None or not self.is_program(frame.pc()):
+        """The entries of the functions on the stack of a program, also where it stands in a call of the kernel."""
+        frame, found, kernels = gdb.newest_frame(), set(), 0
+        while frame is not None and len(found) <= CALLERS and kernels < FRAMES_IN_KERNEL:
+            if self.is_program(frame.pc()):
+                found.add(self.entry(frame.pc()))
+            elif found:
                 break
-            found.add(self.entry(frame.pc()))
+            else:
+                kernels += 1
             frame = frame.older()
         return found
 
@@ -376,9 +383,8 @@ class Replay:
         return trail
 
     def has_come(self, place, done):
-        if place.address is END:
-            return register('rip') == self.hook.pc
-        return done > 0 and register('rip') == place.address
+        # The stretch's beginning is at the hook, too.
+        return done > 0 and register('rip') == (self.hook.pc if place.address is END else place.address)
 
     def unseen(self, place, anchor):
         """Steps from an anchor that are not worth a look."""
@@ -403,6 +409,9 @@ class Replay:
     def backwards(self, place, entries):
         """What the thread executed before a place, the last first. Functions with these entries are on its stack."""
         while place.stretch:
+            if place.address is END:
+                self.go(place)
+                entries = self.entries()
             if place.address is not None or place.steps:
                 anchor = self.anchor(place, entries)
                 yield from reversed(self.trail(place, anchor))

@@ -72,7 +72,8 @@ fn write_images(
 fn commands(file: &Path) -> Outcome<String> {
     let file = std::path::absolute(file).map_err(cannot_start)?;
     let tool = std::env::current_exe().map_err(cannot_start)?;
-    let mut out = String::new();
+    // A replay under a debugger has no limit of time, so it needs no ticks.
+    let mut out = String::from("handle SIGVTALRM nostop noprint nopass\n");
     // Writing to a String cannot fail.
     let _ = writeln!(out, "python FILE, TOOL = '{}', ['{}']", plain(&file)?, plain(&tool)?);
     let _ = writeln!(out, "python\n{PLACES}\n{BACK}\nend");

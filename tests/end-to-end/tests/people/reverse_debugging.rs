@@ -177,6 +177,8 @@ fn going_back_stops_at_breakpoints_from_the_end_to_the_beginning() {
     let echo = processes.lines().filter_map(|line| line.trim().split_once("  echo: ")).next_back().expect("an echo").0;
     let alone = debugged(&file, &["--process", echo], &["break text_apps::echo::main", "continue", "reverse-continue"]);
     shows(&alone, &["hit Breakpoint 1", "in text_apps::echo::main ()", "No more reverse-execution history."]);
+    let from_end = debugged(&file, &["--process", echo], &["continue", "reverse-stepi", "reverse-finish"]);
+    shows(&from_end, &["The replay has ended.", "in sip::process::exit ()", "in sip::entry::run ()"]);
 }
 
 /// Questions at the prompt.
