@@ -8,6 +8,7 @@ pub mod cargo_tests;
 mod long;
 pub mod needs;
 pub mod packages;
+mod programs;
 
 use std::time::Instant;
 

@@ -153,22 +153,28 @@ pub fn this_tool() -> Outcome<PathBuf> {
     tool::path().map_err(|error| Failure::new(format!("cannot find sing: {error}")))
 }
 
-/// Runs all suites of SIPs; one that does not build does not stop the others.
+/// Runs all suites of SIPs, those on bare machines beside the others; one that does not build does not stop the rest.
 fn conformance(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
-    let mut counts = suite(CONFORMANCE, hosted_conformance(repository, selection));
+    const BARE: &str = "conformance on bare machines";
     let qemu = host_tools::require(&Tool::QEMU);
-    counts += match &qemu {
-        Ok(_) => suite("conformance on bare machines", bare_conformance(selection)),
-        Err(failure) => skipped("conformance on bare machines", &failure.to_string()),
-    };
+    // Machines of both kinds wait a lot: for each other's threads, for timers, for the emulator.
+    let (mut counts, bare) = std::thread::scope(|scope| {
+        let bare = scope.spawn(|| match &qemu {
+            Ok(_) => suite(BARE, bare_conformance(selection)),
+            Err(failure) => skipped(BARE, &failure.to_string()),
+        });
+        let mut counts = suite(CONFORMANCE, hosted_conformance(repository, selection));
+        counts += suite("services-check", services_check(repository, selection));
+        counts += suite("network-check", network_check(repository, selection));
+        counts += suite("adversary-check", adversary_check(repository, selection));
+        counts += suite("hostile", hostile::check(repository, selection, qemu.as_ref().err()));
+        counts += suite("wasm", wasm_spec::check(repository, selection, qemu.as_ref().err()));
+        (counts, bare.join().unwrap_or_else(|_| suite(BARE, Err(Failure::new("the tests panicked")))))
+    });
+    counts += bare;
     if selection.long {
         counts += suite(kills::SUITE, kills::check(repository, selection, qemu.as_ref().err()));
     }
-    counts += suite("services-check", services_check(repository, selection));
-    counts += suite("network-check", network_check(repository, selection));
-    counts += suite("adversary-check", adversary_check(repository, selection));
-    counts += suite("hostile", hostile::check(repository, selection, qemu.as_ref().err()));
-    counts += suite("wasm", wasm_spec::check(repository, selection, qemu.as_ref().err()));
     Ok(counts)
 }
 

@@ -1,4 +1,4 @@
-//! Runs `cargo test` over crates of the workspace and parses its output.
+//! Builds and runs the tests of crates of the workspace and parses their output.
 //!
 //! A crate that does not build does not stop the tests of others: it fails with the compiler's error, its dependents
 //! fail with that reason, and the rest runs. Deliberately not here: which crates are selected; see `packages`.
@@ -12,6 +12,7 @@ use std::time::Instant;
 use serde::Deserialize;
 
 use super::packages::{self, TestedCrate};
+use super::programs::{self, Built, Program};
 use super::{END_TO_END, Selection, again, long};
 use crate::cargo::{self, Metadata};
 use crate::failure::{Failure, Outcome};
@@ -128,18 +129,45 @@ impl<'a> CargoTests<'a> {
     /// for machines that they started.
     fn test_threads(&self) -> Option<usize> {
         let is_left_to_cargo = self.tier != END_TO_END || std::env::var_os("RUST_TEST_THREADS").is_some();
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        (!is_left_to_cargo).then_some(processors * TESTS_PER_PROCESSOR)
+        (!is_left_to_cargo).then_some(processors() * TESTS_PER_PROCESSOR)
     }
 
-    /// Runs `cargo test`; shows one line per suite and the details of each failure.
+    /// Builds and runs the tests; shows one line per suite and the details of each failure.
     fn run_short(&self, what: What, selection: &Selection<'_>) -> Outcome<Ran> {
-        let mut command = self.command("test");
-        command.arg(what.option()).arg("--no-fail-fast").args(selection.name).arg("--");
-        command.args(self.left_out.iter().flat_map(|part| ["--skip", part]));
-        if let Some(threads) = self.test_threads() {
-            command.arg("--test-threads").arg(threads.to_string());
+        match what {
+            What::Tests => self.run_programs(selection),
+            What::Documentation => self.run_documentation(selection),
         }
+    }
+
+    /// Builds the test programs and runs them, one for each processor at a time.
+    fn run_programs(&self, selection: &Selection<'_>) -> Outcome<Ran> {
+        let mut command = self.command("test");
+        command.arg(What::Tests.option());
+        let settings = programs::settings(&command);
+        let programs = match programs::build(command)? {
+            Built::Programs(programs) => programs,
+            Built::Failed(errors) => return Ok(Ran::BuildFailed(last(&errors))),
+        };
+        let start = |program: &Program| {
+            let mut command = program.command(&settings);
+            command.args(selection.name).args(self.harness_arguments());
+            command
+        };
+        let mut suites = Suites::new(self.tier);
+        programs::run(self.repository.root(), &programs, processors(), &start, |ended| {
+            suites.began = Instant::now().checked_sub(ended.took).unwrap_or(suites.began);
+            ended.output.lines().for_each(|line| suites.read(line));
+            suites.end();
+        });
+        Ok(Ran::Tests(suites.total))
+    }
+
+    /// Runs the code of the documentation under `cargo test`, which alone can.
+    fn run_documentation(&self, selection: &Selection<'_>) -> Outcome<Ran> {
+        let mut command = self.command("test");
+        command.arg(What::Documentation.option()).arg("--no-fail-fast").args(selection.name);
+        command.arg("--").args(self.harness_arguments());
         let cannot_start = |error: std::io::Error| Failure::new(format!("cannot start cargo test: {error}"));
         // One pipe for both streams keeps suite names and results in order.
         let (reader, writer) = std::io::pipe().map_err(cannot_start)?;
@@ -147,42 +175,22 @@ impl<'a> CargoTests<'a> {
         let mut child = command.spawn().map_err(cannot_start)?;
         // The command holds the write ends; the reader sees end of file only after they are closed.
         drop(command);
-        let mut total = Counts::default();
-        let mut parser = CargoTestReader::default();
-        let mut chatter = Vec::new();
-        let mut is_built = false;
-        let mut began = Instant::now();
-        for line in BufReader::new(reader).lines().map_while(Result::ok) {
-            match parser.read(&line) {
-                Line::SuiteEnded(suite, counts) => {
-                    if counts != Counts::default() {
-                        println!("  {suite}: {counts}{}", took(began));
-                    }
-                    began = Instant::now();
-                    total += counts;
-                    chatter.clear();
-                }
-                Line::TestFailed(suite, name) => total.failures.push(again(self.tier, &suite, &name)),
-                Line::SuiteLost(suite) => {
-                    println!("{}\n  FAILED {suite}: test program terminated early", tail(&chatter));
-                    total += Counts::failed(again(self.tier, &suite, ""));
-                    chatter.clear();
-                }
-                Line::Failure => println!("{line}"),
-                Line::SuiteBegins | Line::Chatter => chatter.push(line.clone()),
-            }
-            is_built |= parser.has_begun();
-        }
+        let mut suites = Suites::new(self.tier);
+        BufReader::new(reader).lines().map_while(Result::ok).for_each(|line| suites.read(&line));
         let status = child.wait().map_err(cannot_start)?;
-        if let Some(suite) = parser.lost() {
-            println!("{}\n  FAILED {suite}: test program terminated early", tail(&chatter));
-            total += Counts::failed(again(self.tier, &suite, ""));
+        suites.end();
+        match status.success() || suites.total.failed > 0 {
+            true => Ok(Ran::Tests(suites.total)),
+            false if suites.parser.has_begun() => Err(did_not_build(&tail(&suites.chatter))),
+            false => Ok(Ran::BuildFailed(tail(&suites.chatter))),
         }
-        match status.success() || total.failed > 0 {
-            true => Ok(Ran::Tests(total)),
-            false if is_built => Err(did_not_build(&tail(&chatter))),
-            false => Ok(Ran::BuildFailed(tail(&chatter))),
-        }
+    }
+
+    /// Returns arguments for test programs.
+    fn harness_arguments(&self) -> Vec<String> {
+        let skipped = self.left_out.iter().flat_map(|part| ["--skip".to_string(), part.clone()]);
+        let threads = self.test_threads().map(|threads| format!("--test-threads={threads}"));
+        skipped.chain(threads).collect()
     }
 
     /// Builds all tests that can be built, counts each crate that cannot as failed, and excludes it.
@@ -215,6 +223,64 @@ fn specification<'a>(metadata: &'a Metadata, name: &'a str) -> &'a str {
 
 fn did_not_build(output: &str) -> Failure {
     Failure::new("the tests did not build, or a test program terminated early").details(output.to_string())
+}
+
+/// Reads the output of test programs, and shows one line per suite and the details of each failure.
+struct Suites {
+    tier: &'static str,
+    parser: CargoTestReader,
+    /// When the current suite began.
+    began: Instant,
+    total: Counts,
+    /// Lines since the last suite ended, shown if this one does not.
+    chatter: Vec<String>,
+}
+
+impl Suites {
+    fn new(tier: &'static str) -> Suites {
+        let (parser, total) = (CargoTestReader::default(), Counts::default());
+        Suites { tier, parser, began: Instant::now(), total, chatter: Vec::new() }
+    }
+
+    fn read(&mut self, line: &str) {
+        match self.parser.read(line) {
+            Line::SuiteEnded(suite, counts) => {
+                if counts != Counts::default() {
+                    println!("  {suite}: {counts}{}", took(self.began));
+                }
+                self.began = Instant::now();
+                self.total += counts;
+                self.chatter.clear();
+            }
+            Line::TestFailed(suite, name) => self.total.failures.push(again(self.tier, &suite, &name)),
+            Line::SuiteLost(suite) => self.lose(&suite),
+            Line::Failure => println!("{line}"),
+            Line::SuiteBegins | Line::Chatter => self.chatter.push(line.to_string()),
+        }
+    }
+
+    /// Counts a suite that gave no result by the end of the output as failed.
+    fn end(&mut self) {
+        if let Some(suite) = self.parser.lost() {
+            self.lose(&suite);
+            self.parser = CargoTestReader::default();
+        }
+    }
+
+    fn lose(&mut self, suite: &str) {
+        println!("{}\n  FAILED {suite}: test program terminated early", tail(&self.chatter));
+        self.total += Counts::failed(again(self.tier, suite, ""));
+        self.chatter.clear();
+    }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// Returns the last lines of a text.
+fn last(text: &str) -> String {
+    tail(&text.lines().map(String::from).collect::<Vec<_>>())
 }
 
 fn tail(lines: &[String]) -> String {

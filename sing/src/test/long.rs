@@ -4,18 +4,16 @@
 //! They are the `#[ignore]`d tests. Run one at a time, they do not compete for the machine, and the figures that each
 //! prints are shown when it has ended. Deliberately not here: the tests.
 
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use serde::Deserialize;
-
-use crate::cargo;
 use crate::failure::{Failure, Outcome};
-use crate::progress::Progress;
 use crate::test_output::Counts;
+
+use super::programs::{self, Built, Program};
 
 /// Interval of progress reports while a test runs.
 const TOLD_EVERY: Duration = Duration::from_secs(60);
@@ -29,9 +27,7 @@ const MAX_LINES: usize = 40;
 /// One long test.
 #[derive(Debug, PartialEq, Eq)]
 struct LongTest {
-    program: PathBuf,
-    /// Folder of its crate, the test's working directory.
-    folder: PathBuf,
+    program: Program,
     /// Crate and name, for display.
     shown: String,
     name: String,
@@ -42,13 +38,16 @@ struct LongTest {
 ///
 /// # Errors
 /// The tests do not build.
-pub fn run(mut command: Command, tier: &str, name: Option<&str>, left_out: &[String]) -> Outcome<Counts> {
-    command.args(["--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
-    let settings: Vec<_> =
-        command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned()))).collect();
+pub fn run(command: Command, tier: &str, name: Option<&str>, left_out: &[String]) -> Outcome<Counts> {
+    let settings = programs::settings(&command);
+    let built = match programs::build(command)? {
+        Built::Programs(built) => built,
+        Built::Failed(errors) => return Err(Failure::new("the tests did not build").details(errors)),
+    };
     let mut tests = Vec::new();
-    for program in programs(command)? {
-        tests.extend(long_tests(&program)?.into_iter().filter(|test| name.is_none_or(|name| test.name.contains(name))));
+    for program in &built {
+        let found = long_tests(program, &settings)?;
+        tests.extend(found.into_iter().filter(|test| name.is_none_or(|name| test.name.contains(name))));
     }
     let all = tests.len();
     tests.retain(|test| !left_out.iter().any(|part| test.name.contains(part)));
@@ -63,10 +62,8 @@ pub fn run(mut command: Command, tier: &str, name: Option<&str>, left_out: &[Str
     for (number, test) in (1..).zip(&tests) {
         println!("  {number} of {}: {} ...", tests.len(), test.shown);
         let started = Instant::now();
-        let mut process = Command::new(&test.program);
-        process.current_dir(&test.folder).env("CARGO_MANIFEST_DIR", &test.folder);
+        let mut process = test.program.command(&settings);
         process.args(["--exact", &test.name, "--ignored", "--nocapture", "--color", "never"]);
-        process.envs(settings.iter().map(|(name, value)| (name, value)));
         let end = watch(process, &test.shown)?;
         let took = in_words(started.elapsed());
         for line in &end.lines {
@@ -157,57 +154,17 @@ fn in_words(time: Duration) -> String {
     }
 }
 
-#[derive(Deserialize)]
-struct Artifact {
-    executable: Option<PathBuf>,
-    manifest_path: PathBuf,
-    target: ArtifactTarget,
-    profile: Profile,
-}
-
-#[derive(Deserialize)]
-struct Profile {
-    test: bool,
-}
-
-#[derive(Deserialize)]
-struct ArtifactTarget {
-    name: String,
-}
-
-/// Builds test programs.
-fn programs(mut command: Command) -> Outcome<Vec<Artifact>> {
-    let cannot_start = |error: std::io::Error| Failure::new(format!("cannot start cargo test: {error}"));
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().map_err(cannot_start)?;
-    let mut progress = Progress::new("tests", 400);
-    let mut found = Vec::new();
-    if let Some(output) = child.stdout.take() {
-        cargo::follow(output, &mut progress, |line, progress| {
-            let Ok(artifact) = serde_json::from_str::<Artifact>(line) else { return };
-            progress.step(&artifact.manifest_path.to_string_lossy(), &artifact.target.name);
-            // The others are programs that tests start.
-            found.extend((artifact.executable.is_some() && artifact.profile.test).then_some(artifact));
-        });
-    }
-    let status = child.wait().map_err(cannot_start)?;
-    drop(progress);
-    if status.success() { Ok(found) } else { Err(Failure::new("the tests did not build").remedy("see above")) }
-}
-
 /// Returns a program's ignored tests.
-fn long_tests(artifact: &Artifact) -> Outcome<Vec<LongTest>> {
-    let Some(program) = &artifact.executable else { return Ok(Vec::new()) };
-    let folder = artifact.manifest_path.parent().unwrap_or(Path::new("."));
-    let output = Command::new(program).args(["--list", "--ignored"]).current_dir(folder).output();
+fn long_tests(program: &Program, settings: &[(OsString, OsString)]) -> Outcome<Vec<LongTest>> {
+    let output = program.command(settings).args(["--list", "--ignored"]).output();
     let output = output
-        .map_err(|error| Failure::new(format!("the tests in {} cannot be listed: {error}", program.display())))?;
-    let of = folder.file_name().unwrap_or_default().to_string_lossy();
+        .map_err(|error| Failure::new(format!("the tests in {} cannot be listed: {error}", program.path.display())))?;
+    let of = program.folder.file_name().unwrap_or_default().to_string_lossy();
     let listed = String::from_utf8_lossy(&output.stdout).into_owned();
     Ok(names(&listed)
         .map(|name| LongTest {
             program: program.clone(),
-            folder: folder.to_path_buf(),
-            shown: format!("{of}/{}: {name}", artifact.target.name),
+            shown: format!("{of}/{}: {name}", program.name),
             name: name.to_string(),
         })
         .collect())

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::support;
 use crate::volumes::checking::{checked, lines};
 use crate::volumes::damaged_folders::FOLDER_DAMAGES;
 use crate::volumes::damaged_inodes::INODE_DAMAGES;
@@ -19,7 +20,7 @@ fn sound_volumes_are_clean_and_not_written() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     for sample in samples(place.path()) {
         for mode in [Mode::Report, Mode::Preen, Mode::Repair] {
             let disk = Disk::new(sample.image.clone());
@@ -82,7 +83,7 @@ fn try_all(damages: &[Damage]) {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let samples = samples(place.path());
     let mut failures = String::new();
     for damage in damages {
@@ -137,7 +138,7 @@ fn what_a_journal_holds_is_put_in_its_place() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let sample = samples(place.path()).into_iter().find(|sample| sample.name == "journal").unwrap();
     let image = Image::new(sample.image.clone());
     let block = image.block_of(image.find("other"), 4);
@@ -173,7 +174,7 @@ fn what_cannot_be_checked_is_refused_by_name() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let path = place.path().join("image");
     let refused = |arguments: &[&str]| {
         let mut all = vec!["-q", "-F"];
@@ -208,7 +209,7 @@ fn a_repair_can_be_cut_off_anywhere() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let samples = samples(place.path());
     let path = place.path().join("image");
     let kept = ["file", "small"];

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::support;
 use crate::volumes::checking::checked;
 use crate::volumes::image::Image;
 use crate::volumes::samples::samples;
@@ -53,7 +54,7 @@ fn an_intact_ext4_volume_over_an_older_ext2_volume_is_not_repaired() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let bytes = ext4_over_ext2(place.path());
     assert!(refused(&bytes, "intact").to_string().contains("extent"));
     let mut without_magic = bytes.clone();
@@ -76,7 +77,7 @@ fn a_backup_of_an_older_volume_is_not_believed() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let path = place.path().join("image");
     fs::File::create(&path).unwrap().set_len(30 << 20).unwrap();
     format(&path, &["-t", "ext2", "-b", "1024"]);
@@ -100,7 +101,7 @@ fn features_and_revisions_of_others_end_the_check() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let sample = samples(place.path()).into_iter().find(|sample| sample.name == "usual").unwrap();
     for (offset, value, words) in [
         (76, 9, "format revision 9"),
@@ -122,7 +123,7 @@ fn a_volume_without_its_magic_number_is_not_restored_under_what_replaced_it() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let sample = samples(place.path()).into_iter().find(|sample| sample.name == "usual").unwrap();
     let mut wiped = sample.image;
     wiped[MAGIC..MAGIC + 2].fill(0);

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::support;
 use crate::volumes::chance::{Chance, damage};
 use crate::volumes::checking::{checked, lines};
 use crate::volumes::image::Image;
@@ -41,7 +42,7 @@ fn damage_by_chance_is_repaired() {
     if !has_tools() {
         return;
     }
-    let directory = tempfile::tempdir().unwrap();
+    let directory = support::folder();
     let (path, samples) = (directory.path().join("image"), small_samples(directory.path()));
     // More seeds: `EXT2_CHECK_SEEDS=first..end`.
     let seeds = std::env::var("EXT2_CHECK_SEEDS").ok();

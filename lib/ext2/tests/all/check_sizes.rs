@@ -10,6 +10,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::rc::Rc;
 
+use crate::support;
 use crate::volumes::{NOW, e2fsck, has_tools, run};
 use ext2::check::{BUFFER_BYTES, BUFFERS, CheckOptions, Mode, Outcome, check};
 use ext2::{BlockSource, DiskError, complete};
@@ -119,7 +120,7 @@ fn volumes_of_all_sizes_are_repaired_within_the_quota_of_the_tool() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let path = place.path().join("image");
     let mut most = 0;
     for (mib, options) in

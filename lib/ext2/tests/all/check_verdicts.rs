@@ -4,6 +4,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::support;
 use crate::volumes::checking::{checked, lines};
 use crate::volumes::damages::SUPER;
 use crate::volumes::image::Image;
@@ -20,7 +21,7 @@ fn sample(place: &Path, name: &str) -> Image {
 /// Runs Linux's debugger on a volume.
 fn changed(image: &Image, place: &Path, commands: &str) -> Image {
     let path = place.join("changed");
-    fs::write(&path, &image.bytes).unwrap();
+    support::save(&path, &image.bytes);
     debugfs(&path, commands);
     Image::new(fs::read(&path).unwrap())
 }
@@ -28,7 +29,7 @@ fn changed(image: &Image, place: &Path, commands: &str) -> Image {
 /// Compares the verdicts, also after repairs by us and by e2fsck.
 fn compare(name: &str, image: &Image, is_clean: bool, place: &Path) {
     let path = place.join("compared");
-    fs::write(&path, &image.bytes).unwrap();
+    support::save(&path, &image.bytes);
     let theirs = e2fsck(&path);
     let disk = Disk::new(image.bytes.clone());
     let (result, findings) = checked(&disk, Mode::Report);
@@ -39,7 +40,7 @@ fn compare(name: &str, image: &Image, is_clean: bool, place: &Path) {
     assert_ne!(result.unwrap().outcome, Outcome::Faulty, "{name}: {}", lines(&findings));
     disk.save(&path);
     e2fsck(&path).unwrap_or_else(|text| panic!("{name}, repaired: {text}\n{}", lines(&findings)));
-    fs::write(&path, &image.bytes).unwrap();
+    support::save(&path, &image.bytes);
     run("e2fsck", &["-fy", path.to_str().unwrap()]);
     run("e2fsck", &["-fy", path.to_str().unwrap()]);
     let disk = Disk::new(fs::read(&path).unwrap());
@@ -52,7 +53,7 @@ fn what_is_odd_but_sound_is_clean_for_both() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let place = place.path();
     let usual = sample_of(place, "usual");
     let with = |make: &dyn Fn(&mut Image)| {
@@ -117,7 +118,7 @@ fn special_files_with_attributes_are_sound() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let usual = sample(place.path(), "usual");
     let commands = "ea_set pipe user.name value\nea_set device user.name value\nea_set link user.name value\n";
     compare("special files", &changed(&usual, place.path(), commands), true, place.path());
@@ -129,7 +130,7 @@ fn bad_blocks_in_an_inode_table_are_no_fault() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let mut image = sample(place.path(), "usual");
     // The last block of the second group's table, without used inodes; and a free block.
     let per_group = image.u32(SUPER + 40);
@@ -158,7 +159,7 @@ fn an_inode_size_of_zero_comes_from_the_backup() {
         return;
     }
     for inode_bytes in [128u16, 256] {
-        let place = tempfile::tempdir().unwrap();
+        let place = support::folder();
         let place = place.path();
         let words = ["-t", "ext2", "-b", "1024", "-I", &inode_bytes.to_string()];
         let mut image = made(place, &words, "12M", None);
@@ -176,7 +177,7 @@ fn an_inode_size_of_zero_comes_from_the_backup() {
         assert_eq!(checked(&disk, Mode::Report).0.unwrap().outcome, Outcome::Faulty);
     }
     // One group: there is no backup.
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let mut image = made(place.path(), &["-t", "ext2", "-b", "1024"], "4M", None);
     image.put16(SUPER + 88, 0);
     assert!(checked(&Disk::new(image.bytes.clone()), Mode::Report).0.is_err());
@@ -202,7 +203,7 @@ fn volumes_of_other_systems_and_with_small_tables_are_sound() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let place = place.path();
     // Four bytes of an inode have another meaning on the Hurd: its translator's block.
     let mut hurd = made(place, &["-t", "ext2", "-o", "hurd", "-b", "1024"], "8M", None);
@@ -223,7 +224,7 @@ fn a_folder_with_more_subfolders_than_a_count_can_tell_is_counted_as_e2fsck_does
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let content = place.path().join("content");
     for number in 0..65_002 {
         fs::create_dir_all(content.join(format!("many/{number}"))).unwrap();

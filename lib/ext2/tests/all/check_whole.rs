@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::support;
 use crate::volumes::chance::{Chance, damage};
 use crate::volumes::checking::{MEMORY_BYTES, checked, checked_within, lines};
 use crate::volumes::damaged_folders::FOLDER_DAMAGES;
@@ -101,7 +102,7 @@ fn cut_off_everywhere(bytes: &[u8], name: &str, path: &Path, chance: &mut Chance
             assert!(same, "{name}, {end} of {}: file {inode} is lost or changed\n{told}", events.len());
         }
         if chance.below(12) == 0 {
-            fs::write(path, &again).unwrap();
+            support::save(path, &again);
             e2fsck(path).unwrap_or_else(|text| panic!("{name}, {end} of {}: {text}\n{told}", events.len()));
         }
     }
@@ -117,7 +118,7 @@ fn a_repair_that_the_machine_dies_in_can_be_done_again() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let (samples, path) = (samples(place.path()), place.path().join("image"));
     let mut chance = Chance(1);
     for (index, damage) in all_damages().enumerate() {
@@ -140,7 +141,7 @@ fn a_repair_of_damage_by_chance_can_be_done_again() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let (samples, path) = (small_samples(place.path()), place.path().join("image"));
     // More seeds: `EXT2_CHECK_SEEDS=first..end`.
     let seeds = std::env::var("EXT2_CHECK_SEEDS").ok();
@@ -161,7 +162,7 @@ fn a_repair_of_damage_by_chance_can_be_done_again() {
 fn with_changes_in_journal(place: &Path) -> Vec<u8> {
     let sample = samples(place).into_iter().find(|sample| sample.name == "journal").unwrap();
     let (path, content) = (place.join("journal"), place.join("block"));
-    fs::write(&path, &sample.image).unwrap();
+    support::save(&path, &sample.image);
     let image = Image::new(sample.image.clone());
     fs::write(&content, vec![0x77; 1024]).unwrap();
     let blocks = [image.block_of(image.find("other"), 4), image.block_of(image.find("file"), 9)];
@@ -175,7 +176,7 @@ fn a_repair_with_a_journal_to_replay_can_be_done_again() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let path = place.path().join("image");
     let mut image = Image::new(with_changes_in_journal(place.path()));
     let mut chance = Chance(7);
@@ -204,7 +205,7 @@ fn a_repair_in_the_second_of_the_last_check_leaves_no_log_to_take_up() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let damage = all_damages().find(|damage| damage.name == "count of names").unwrap();
     for sample in small_samples(place.path()) {
         let mut image = Image::new(sample.image);
@@ -227,7 +228,7 @@ fn a_write_that_fails_leaves_the_volume_as_it_was() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let bytes = damaged(place.path());
     let whole = Disk::new(bytes.clone());
     checked(&whole, Mode::Repair).0.unwrap();
@@ -249,7 +250,7 @@ fn a_disk_that_is_gone_in_the_middle_is_reported_as_such() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let disk = Disk::new(damaged(place.path()));
     disk.writes_left.set(Some(7));
     let error = checked(&disk, Mode::Repair).0.unwrap_err();
@@ -261,7 +262,7 @@ fn a_repair_without_enough_memory_leaves_the_volume_as_it_was() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let bytes = damaged(place.path());
     let disk = Disk::new(bytes.clone());
     let Err(CheckError::MemoryLimit { needed, .. }) = checked_within(&disk, Mode::Repair, 0).0 else {
@@ -288,7 +289,7 @@ fn a_repair_without_enough_buffers_leaves_the_volume_as_it_was() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let bytes = damaged(place.path());
     for buffers in 0..=ext2::check::BUFFERS as u64 {
         let disk = Disk::new(bytes.clone());
@@ -320,7 +321,7 @@ fn a_repair_for_which_there_is_no_room_writes_nothing() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let mut image = full(place.path());
     let damage = all_damages().find(|damage| damage.name == "two files with one table").unwrap();
     assert!((damage.make)(&mut image));
@@ -339,7 +340,7 @@ fn a_full_volume_is_repaired_in_place() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let (full, path) = (full(place.path()), place.path().join("repaired"));
     for name in ["free blocks in all", "blocks in use marked free"] {
         let mut image = Image::new(full.bytes.clone());

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::support::{FileDisk, has_tool, run};
+use crate::support::{self, FileDisk, has_tool, run};
 use ext2::check::{CheckOptions, Mode, Outcome, check};
 use ext2::format::attributes::namespace::{TRUSTED, USER};
 use ext2::{
@@ -21,7 +21,7 @@ struct Disk {
 impl Disk {
     /// With the files `a`, `b` and `c` and the folder `folder`.
     fn new(options: &[&str]) -> Disk {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = support::folder();
         let source = folder.path().join("source");
         fs::create_dir_all(source.join("folder")).unwrap();
         ["a", "b", "c"].iter().for_each(|name| fs::write(source.join(name), name).unwrap());
@@ -304,7 +304,7 @@ mod through_a_mount_setfattr {
     impl Mounted {
         /// `None` if that is not possible.
         fn new(image: &Path) -> Option<Mounted> {
-            let mounted = Mounted { place: tempfile::tempdir().unwrap() };
+            let mounted = Mounted { place: support::folder() };
             let mut command = Command::new("mount");
             command.args(["-t", "ext2", "-o", "loop"]).arg(image).arg(mounted.place.path());
             let done = command.output().is_ok_and(|output| output.status.success());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{FileDisk, has_tool, run};
+use crate::support::{self, FileDisk, has_tool, run};
 use ext2::{LastLink, MountOptions, NewKind, NewNode, ROOT_INODE, Volume, complete};
 use name_text::{ESCAPE_BYTES, from_text, to_text};
 use proptest::prelude::*;
@@ -61,7 +61,7 @@ proptest! {
         if !has_tool("mke2fs") {
             return Ok(());
         }
-        let place = tempfile::tempdir().unwrap();
+        let place = support::folder();
         let image = place.path().join("image");
         run("mke2fs", &["-q", "-F", "-t", "ext2", image.to_str().unwrap(), "2M"]);
         let volume = complete(Volume::mount(FileDisk::open_to_write(&image), MountOptions::default())).unwrap();

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileExt, symlink};
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{content, has_tool, mount, names, noise, read, resolve, run};
+use crate::support::{self, content, has_tool, mount, names, noise, read, resolve, run};
 use ext2::{Error, FormatError, Kind, LastLink, ROOT_INODE, complete};
 
 const BLOCK_SIZES: [&str; 3] = ["1024", "2048", "4096"];
@@ -63,7 +63,7 @@ fn every_block_size_and_revision_is_read() {
     if !has_tool("mke2fs") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let folder = place.path().join("folder");
     fs::create_dir(&folder).unwrap();
     let files = fill(&folder);
@@ -89,7 +89,7 @@ fn ten_thousand_files_in_a_folder_are_listed_and_found() {
     if !has_tool("mke2fs") || !has_tool("e2fsck") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let folder = place.path().join("folder");
     fs::create_dir_all(folder.join("many")).unwrap();
     let name = |index: usize| format!("{index:05}-{}", "x".repeat(index % 200));
@@ -98,10 +98,11 @@ fn ten_thousand_files_in_a_folder_are_listed_and_found() {
     }
     let image = place.path().join("image");
     let image_name = image.to_str().unwrap();
-    for options in ["dir_index", "^dir_index"] {
-        let folder = folder.to_str().unwrap();
-        run("mke2fs", &["-q", "-F", "-t", "ext2", "-b", "1024", "-O", options, "-d", folder, image_name, "128M"]);
-        // mke2fs creates no index; e2fsck does. Status 1 means that it changed the volume.
+    let options = ["-q", "-F", "-t", "ext2", "-b", "1024", "-O", "^dir_index", "-d", folder.to_str().unwrap()];
+    run("mke2fs", &[&options[..], &[image_name, "128M"]].concat());
+    for option in ["^dir_index", "dir_index"] {
+        run("tune2fs", &["-O", option, image_name]);
+        // It creates the index. Status 1 means that it changed the volume.
         let status = Command::new("e2fsck").args(["-fyD", image_name]).output().unwrap().status;
         assert!(matches!(status.code(), Some(0 | 1)));
         let volume = mount(&image).unwrap();
@@ -112,7 +113,6 @@ fn ten_thousand_files_in_a_folder_are_listed_and_found() {
         for index in (0..10_000).step_by(97) {
             assert_eq!(content(&volume, &format!("many/{}", name(index))), format!("{index}").as_bytes());
         }
-        fs::remove_file(&image).unwrap();
     }
 }
 
@@ -121,7 +121,7 @@ fn a_sparse_file_of_2_gib_is_read_through_three_levels() {
     if !has_tool("mke2fs") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let folder = place.path().join("folder");
     fs::create_dir(&folder).unwrap();
     let file = fs::File::create(folder.join("sparse")).unwrap();
@@ -157,7 +157,7 @@ fn features_that_are_not_supported_are_refused_by_name() {
     if !has_tool("mke2fs") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let image = place.path().join("image");
     let refused = |arguments: &[&str]| {
         let mut all = vec!["-q", "-F"];
@@ -186,7 +186,7 @@ fn a_cut_off_image_and_a_destroyed_superblock_say_what_to_do() {
     if !has_tool("mke2fs") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let image = place.path().join("image");
     let name = image.to_str().unwrap();
     for (block_size, backup) in [("1024", 8193), ("2048", 16384), ("4096", 32768)] {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::Path;
 
+use crate::support;
 use crate::volumes::{Disk, e2fsck, has_tools, run};
 use ext2::complete;
 use ext2::make::{Made, MakeError, MakeOptions, Style, make_empty};
@@ -28,7 +29,7 @@ fn every_size_and_style_is_clean() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let image = place.path().join("image");
     let sizes = [100_000, 1_048_576, 3_000_320, 8 << 20, (8 << 20) + 1536, 17_000_000, 70 << 20];
     for block_bytes in [None, Some(1024), Some(2048), Some(4096)] {
@@ -60,7 +61,7 @@ fn what_was_asked_for_is_there() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let image = place.path().join("image");
     let disk = Disk::used(40 << 20);
     let made = made(&disk, &MakeOptions { inodes: Some(5000), block_bytes: Some(2048), ..options() });
@@ -88,7 +89,7 @@ fn few_inodes_on_many_groups_are_clean() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let image = place.path().join("image");
     for style in [Style::Usual, Style::Plain] {
         for (block_bytes, size) in [(1024, 64 << 20), (1024, 20 << 20), (2048, 100 << 20)] {
@@ -110,7 +111,7 @@ fn linux_writes_into_it() {
     if !has_tools() {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let image = place.path().join("image");
     let content = place.path().join("content");
     fs::write(&content, vec![3; 700_000]).unwrap();

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{content, has_tool, mount, names, noise, read, resolve, run};
+use crate::support::{self, content, has_tool, mount, names, noise, read, resolve, run};
 use ext2::make::{Attributes, File, Folder, Foreign, ImageError, ImageOptions, ImageSink, Link, Node, make_image};
 use ext2::{Kind, MemoryDisk, MountOptions, Volume, complete};
 
@@ -121,7 +121,7 @@ fn e2fsck_finds_it_clean_and_debugfs_reads_it() {
     if !has_tool("e2fsck") || !has_tool("debugfs") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let path = place.path().join("image");
     let copy = place.path().join("copy");
     let empty = folder([]);
@@ -144,7 +144,7 @@ fn e2fsck_finds_it_clean_and_debugfs_reads_it() {
 
 #[test]
 fn linux_mounts_it() {
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let (path, point) = (place.path().join("image"), place.path().join("mounted"));
     fs::create_dir(&point).unwrap();
     fs::write(&path, build(&options(4096, 64 << 20), &demo())).unwrap();

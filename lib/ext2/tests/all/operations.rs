@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{FileDisk, has_tool, noise, run};
+use crate::support::{self, FileDisk, has_tool, noise, run};
 use ext2::make::{Attributes, Folder, ImageOptions, make_image};
 use ext2::{
     AttributeChanges, Inode, Kind, LastLink, MountOptions, NewKind, NewNode, OpenFile, ROOT_INODE, Volume, complete,
@@ -296,7 +296,7 @@ fn with_options(options: &[&str], block_bytes: usize, count: usize) {
     if !has_tool("mke2fs") || !has_tool("e2fsck") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let image = place.path().join("image");
     let blocks = block_bytes.to_string();
     let mut arguments = vec!["-q", "-F", "-t", "ext2", "-b", &blocks];
@@ -331,7 +331,7 @@ fn images_of_this_library() {
     if !has_tool("e2fsck") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let path = place.path().join("image");
     for block_bytes in [1024, 2048, 4096] {
         let options = ImageOptions {
@@ -346,7 +346,7 @@ fn images_of_this_library() {
         let mut image = Vec::new();
         let built = make_image(&options, &root, &mut image).unwrap();
         image.resize(built.volume_bytes as usize, 0);
-        fs::write(&path, image).unwrap();
+        support::save(&path, &image);
         work_on(&path, place.path(), block_bytes as usize, 200);
     }
 }
@@ -356,7 +356,7 @@ fn a_large_sparse_file_has_all_levels() {
     if !has_tool("mke2fs") || !has_tool("e2fsck") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let image = place.path().join("image");
     for (block_bytes, options) in [("1024", "^large_file"), ("4096", "^large_file"), ("1024", "none")] {
         let revision = if options == "none" { vec!["-r", "0"] } else { vec!["-O", options] };
@@ -403,7 +403,7 @@ fn what_linux_made_is_changed() {
     if !has_tool("mke2fs") || !has_tool("e2fsck") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let (image, folder) = (place.path().join("image"), place.path().join("folder"));
     fs::create_dir_all(folder.join("many")).unwrap();
     let name = |index: usize| format!("many/{index:05}-{}", "x".repeat(index % 200));
@@ -435,7 +435,7 @@ fn an_index_grows_a_second_level() {
     if !has_tool("mke2fs") || !has_tool("e2fsck") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let image = place.path().join("image");
     for hash in ["signed_hash", "unsigned_hash"] {
         let name = image.to_str().unwrap();
@@ -472,7 +472,7 @@ fn attributes_are_changed() {
     if !has_tool("mke2fs") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let image = place.path().join("image");
     run("mke2fs", &["-q", "-F", "-t", "ext2", "-I", "256", image.to_str().unwrap(), "8M"]);
     let mut world = World::mount(&image);
@@ -502,7 +502,7 @@ fn nodes_of_other_kinds_are_kept() {
     if !has_tool("mke2fs") || !has_tool("debugfs") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let image = place.path().join("image");
     let name = image.to_str().unwrap();
     run("mke2fs", &["-q", "-F", "-t", "ext2", name, "8M"]);
@@ -527,7 +527,7 @@ fn extended_attributes_are_let_go_of() {
     if !has_tool("mke2fs") || !has_tool("debugfs") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let image = place.path().join("image");
     let name = image.to_str().unwrap();
     run("mke2fs", &["-q", "-F", "-t", "ext2", "-I", "128", name, "8M"]);
@@ -556,7 +556,7 @@ fn an_open_file_outlives_its_name() {
     if !has_tool("mke2fs") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let image = place.path().join("image");
     run("mke2fs", &["-q", "-F", "-t", "ext2", image.to_str().unwrap(), "8M"]);
     let mut world = World::mount(&image);
@@ -609,7 +609,7 @@ fn bytes_behind_the_end_do_not_come_back() {
     if !has_tool("mke2fs") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let image = place.path().join("image");
     run("mke2fs", &["-q", "-F", "-t", "ext2", "-b", "4096", image.to_str().unwrap(), "8M"]);
     let mut world = World::mount(&image);

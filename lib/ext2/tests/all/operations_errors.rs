@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{FileDisk, has_tool, noise, run};
+use crate::support::{self, FileDisk, has_tool, noise, run};
 use ext2::{
     Access, AttributeChanges, Error, LastLink, MountOptions, NewKind, NewNode, ROOT_INODE, ReadOnlyReason, Volume,
     complete,
@@ -20,7 +20,7 @@ impl Place {
         if !has_tool("mke2fs") || !has_tool("e2fsck") || !has_tool("debugfs") {
             return None;
         }
-        let place = Place(tempfile::tempdir().unwrap());
+        let place = Place(support::folder());
         let image = place.image();
         let mut all = vec!["-q", "-F", "-t", "ext2"];
         all.extend_from_slice(arguments);

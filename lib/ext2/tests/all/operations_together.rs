@@ -9,7 +9,7 @@ use std::process::Command;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use crate::support::{has_tool, noise, run};
+use crate::support::{self, has_tool, noise, run};
 use ext2::{
     BlockSource, CacheLimits, DiskError, Error, LastLink, MemoryDisk, MountOptions, NewKind, NewNode, ROOT_INODE,
     Volume,
@@ -147,7 +147,7 @@ fn clients_do_not_get_in_each_others_way() {
     if !has_tool("mke2fs") || !has_tool("e2fsck") {
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let place = support::folder();
     let image = place.path().join("image");
     let name = image.to_str().unwrap();
     for (seed, options) in ["dir_index", "^dir_index"].into_iter().enumerate() {
@@ -178,7 +178,7 @@ fn clients_do_not_get_in_each_others_way() {
         // Of each client's twelve files, three were moved and three removed.
         assert_eq!(names, 16 * 6);
         alone(&spawned, async move { volume.unmount().await }).unwrap();
-        fs::write(&image, disk.bytes()).unwrap();
+        support::save(&image, &disk.bytes());
         let output = Command::new("e2fsck").args(["-fn", name]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     }

@@ -33,7 +33,7 @@ fn a_bare_machine_compiles_what_it_installs() {
         assert!(text.contains(part), "`{part}` is not in:\n{installed}");
     }
     // It answers when all that is kept was proven, which a slow host may not do before the shell starts.
-    let wait = "ls /service | grep installer || sleep 90s";
+    let wait = "for n in $(seq 1 12); do ls /service | grep installer || sleep 10s; end";
     let restarted = run(&format!("{wait}; explain wasm-hello; wasm-hello; uninstall wasm-hello; wasm-hello"));
     let text = restarted.text();
     assert!(text.contains("a WebAssembly module of the template `wasi`"), "{restarted}");

@@ -1,9 +1,9 @@
 //! Content of a disk in copy-on-write pages, so that thousands of copies are cheap.
 
-use std::fs::File;
-use std::io::Write;
 use std::path::Path;
 use std::rc::Rc;
+
+use crate::support;
 
 const PAGE_BYTES: usize = 4096;
 
@@ -33,8 +33,7 @@ impl Image {
     }
 
     pub fn save(&self, path: &Path) {
-        let mut file = File::create(path).expect("an image file can be made");
-        file.write_all(&self.to_bytes()).expect("an image file can be written");
+        support::save(path, &self.to_bytes());
     }
 
     pub fn to_bytes(&self) -> Vec<u8> {

@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 use crate::adversary::image::Image;
+use crate::support::folder;
 
 /// Parameters of a volume.
 #[derive(Clone, Copy, Debug)]
@@ -48,13 +49,6 @@ pub fn tool(name: &str) -> Command {
     let mut command = Command::new(name);
     command.env("PATH", format!("{path}:/usr/sbin:/sbin")).stdin(Stdio::null());
     command
-}
-
-/// Returns a folder for images; in memory if the host has such a file system.
-pub fn folder() -> TempDir {
-    let memory = Path::new("/dev/shm");
-    let made = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
-    made.expect("a folder for temporary files")
 }
 
 /// A temporary image file, removed on drop.

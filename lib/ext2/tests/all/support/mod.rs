@@ -7,6 +7,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
+use tempfile::TempDir;
+
 use ext2::{BlockSource, DiskError, Error, Inode, Kind, LastLink, MountOptions, ROOT_INODE, Volume, complete};
 
 /// A host file as a disk.
@@ -93,6 +95,25 @@ pub fn names<S: BlockSource>(volume: &Volume<S>, folder: &Inode) -> Vec<(Vec<u8>
         match listing.next {
             Some(next) => position = next,
             None => return names,
+        }
+    }
+}
+
+/// Returns a folder for images; in memory if the host has such a file system.
+pub fn folder() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let made = if memory.is_dir() { TempDir::new_in(memory) } else { TempDir::new() };
+    made.expect("a folder for temporary files")
+}
+
+/// Writes a file with holes where the bytes are zero: images of volumes mostly are.
+pub fn save(path: &Path, bytes: &[u8]) {
+    const CHUNK_BYTES: usize = 32 << 10;
+    let file = File::create(path).expect("an image file can be made");
+    file.set_len(bytes.len() as u64).expect("an image file can be extended");
+    for (index, chunk) in bytes.chunks(CHUNK_BYTES).enumerate() {
+        if chunk.iter().any(|byte| *byte != 0) {
+            file.write_all_at(chunk, (index * CHUNK_BYTES) as u64).expect("an image file can be written");
         }
     }
 }

@@ -10,11 +10,11 @@ pub mod image;
 pub mod samples;
 
 use std::cell::{Cell, RefCell};
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::rc::Rc;
 
+use crate::support;
 use ext2::{BlockSource, DiskError, complete};
 
 /// Time of all tests, in seconds since 1970.
@@ -56,7 +56,7 @@ impl Disk {
     }
 
     pub fn save(&self, path: &Path) {
-        fs::write(path, &*self.bytes.borrow()).unwrap();
+        support::save(path, &self.bytes.borrow());
     }
 }
 
