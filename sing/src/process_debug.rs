@@ -6,6 +6,7 @@
 
 pub mod arguments;
 mod lldb;
+mod replay;
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -44,13 +45,23 @@ struct Target {
     sources: Vec<PathBuf>,
     /// Signals that are the machine's own.
     signals: &'static str,
+    /// More commands for gdb, before the person's.
+    more: String,
+    /// What gdb says first.
+    greeting: &'static str,
 }
+
+/// What gdb says of a machine that has not been started.
+const NOT_STARTED: &str = "`run` starts the machine.";
 
 /// `sing debug`. Returns the debugger's exit status.
 ///
 /// # Errors
 /// The system does not build, or the machine or the debugger cannot be started.
 pub fn debug(repository: &Repository, arguments: &DebugArguments) -> Outcome<u8> {
+    if let Some(file) = &arguments.replay {
+        return replay::debug(repository, arguments, file);
+    }
     let is_simulated = arguments.seed.is_some();
     let is_process = is_simulated || arguments.prepare || arguments.debugger == DebuggerName::Lldb;
     match arguments.run.machine {
@@ -119,18 +130,30 @@ fn target(repository: &Repository, arguments: &DebugArguments) -> Outcome<Target
             simulated(&ready.machine, &ready.image, &disks, seed, arguments)
         }
     };
+    Ok(Target {
+        program: ready.machine,
+        arguments: texts(&command)?,
+        images,
+        sources: sources(repository),
+        signals: if arguments.seed.is_some() { OF_SIMULATED } else { OF_HOSTED },
+        more: String::new(),
+        greeting: NOT_STARTED,
+    })
+}
+
+/// Returns the arguments of a command.
+fn texts(command: &Command) -> Outcome<Vec<String>> {
     let text = |word: &std::ffi::OsStr| {
         word.to_str().map(String::from).ok_or_else(|| Failure::new(format!("{} is not UTF-8", word.display())))
     };
+    command.get_args().map(text).collect()
+}
+
+/// Returns the roots of the sources.
+fn sources(repository: &Repository) -> Vec<PathBuf> {
     let mut roots = vec![repository.root().to_path_buf(), repository.base().to_path_buf()];
     roots.dedup();
-    Ok(Target {
-        program: ready.machine,
-        arguments: command.get_args().map(text).collect::<Outcome<_>>()?,
-        images,
-        sources: roots,
-        signals: if arguments.seed.is_some() { OF_SIMULATED } else { OF_HOSTED },
-    })
+    roots
 }
 
 /// Returns the command of one run of the simulated machine.
@@ -188,8 +211,11 @@ fn gdb_commands(target: &Target, batch: Option<&Path>, stop: Stop) -> Outcome<St
     let _ = writeln!(out, "python point, folder, lines = '{SOFTWARE}', '{}', '{LINES}'", plain(&target.images)?);
     out.push_str(IMAGES);
     out.push_str(FRAMES);
+    out.push_str(&target.more);
     match batch {
-        None => out.push_str("echo `run` starts the machine.\\n\n"),
+        None => {
+            let _ = writeln!(out, "echo {}\\n", target.greeting);
+        }
         Some(batch) => {
             let _ = writeln!(out, "python batch = '{}'", plain(batch)?);
             out.push_str(BATCH);
@@ -236,6 +262,8 @@ mod tests {
             images: "/i".into(),
             sources: vec!["/s".into()],
             signals: OF_HOSTED,
+            more: String::new(),
+            greeting: NOT_STARTED,
         }
     }
 

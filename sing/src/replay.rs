@@ -57,15 +57,31 @@ pub fn replay(repository: &Repository, arguments: &ReplayArguments) -> Outcome<u
         return query(arguments);
     }
     let machine = systems::machine(repository, Platform::Hosted)?;
-    let mut command = Command::new(&machine);
-    command.arg("--replay").arg(&arguments.file);
-    if let Some(process) = arguments.process {
+    let confined = if arguments.unconfined { Confined::No } else { Confined::Yes };
+    let error = command(&machine, &arguments.file, arguments.process, confined).exec();
+    Err(Failure::file("start", &machine, &error))
+}
+
+/// Whether a replay is confined by seccomp and Landlock.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Confined {
+    /// As ever.
+    Yes,
+    /// For debuggers.
+    No,
+}
+
+/// Returns the command of a replay, of one process or all.
+pub fn command(machine: &Path, file: &Path, process: Option<u64>, confined: Confined) -> Command {
+    let mut command = Command::new(machine);
+    command.arg("--replay").arg(file);
+    if let Some(process) = process {
         command.arg("--process").arg(process.to_string());
     }
-    if arguments.unconfined {
+    if confined == Confined::No {
         command.arg("--unconfined");
     }
-    Err(Failure::file("start", &machine, &command.exec()))
+    command
 }
 
 fn query(arguments: &ReplayArguments) -> Outcome<u8> {
@@ -95,7 +111,11 @@ fn nothing_found(arguments: &ReplayArguments) -> Failure {
     Failure::new(what).remedy("`--processes` lists the processes, `--messages` the messages")
 }
 
-fn read(path: &Path) -> Outcome<Reader> {
+/// Reads a recording.
+///
+/// # Errors
+/// The file cannot be read, or is no recording of this build.
+pub fn read(path: &Path) -> Outcome<Reader> {
     let file = std::fs::read(path).map_err(|error| Failure::file("read", path, &error))?;
     Reader::new(&file).map_err(|error| Failure::new(format!("the file {} {error}", path.display())))
 }

@@ -14,7 +14,7 @@ use post_mortem::conversations::{contracts_of, messages};
 use post_mortem::words::{self, Endpoints, Names, seconds};
 use post_mortem::{Core, End, core_text};
 use sip::Status;
-use sip::diagnostics::{ProcessRecord, TraceRecord, name};
+use sip::diagnostics::{ProcessRecord, ProcessState, TraceRecord, name};
 use stdio::{Output, report};
 use text::{Align, Table};
 
@@ -146,13 +146,11 @@ impl System<'_> {
     fn heading(&self, process: &ProcessRecord) -> String {
         let instance =
             self.instances.name_of(process.id).map_or(String::new(), |instance| format!(", instance {instance}"));
-        format!(
-            "\n{} (process {}){instance}: {} since {}\n",
-            name(&process.name),
-            process.id,
-            state_word(process.state),
-            seconds(process.started_ns)
-        )
+        let since = match process.state == ProcessState::Ended as u64 {
+            true => String::from("; its parent still holds it"),
+            false => format!(" since {}", seconds(process.started_ns)),
+        };
+        format!("\n{} (process {}){instance}: {}{since}\n", name(&process.name), process.id, state_word(process.state))
     }
 
     fn trace_of(&self, id: u64) -> Result<String, String> {

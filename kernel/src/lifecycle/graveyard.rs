@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::sync::atomic::Ordering;
 
-use abi::TraceRecord;
+use abi::{ProcessState, TraceRecord};
 
 use super::cores;
 use crate::cpu;
@@ -66,8 +66,13 @@ pub fn epitaph_lines() -> String {
 pub fn trace_of(id: u64) -> Option<Vec<TraceRecord>> {
     let running = preempt::pausing(PROCESSES.iter()).find(|process| process.id.load(Ordering::Relaxed) == id);
     if let Some(process) = running {
+        // Its parent may still hold one that has ended.
+        let has_ended = process.state() == ProcessState::Ended;
         let mut records = Vec::new();
         process.trace.copy_to(&mut records);
+        if has_ended {
+            cores::append(id, &mut records);
+        }
         return Some(records);
     }
     let kept = GRAVEYARD.lock().traces.iter().find(|(dead, _)| *dead == id).map(|(_, records)| records.clone());

@@ -16,7 +16,7 @@ use crate::process::Epitaph;
 use crate::thread::{self, MessageBuffer};
 use crate::{arch, memory};
 
-use super::output;
+use super::{output, position};
 
 /// A thread that is replayed.
 pub struct Context {
@@ -133,6 +133,7 @@ pub fn call(function: usize, arguments: &[u64]) -> AbiReturn {
 /// Stops the running thread. Returns when it is let run again.
 fn back(why: Stop) -> Option<&'static Context> {
     let context = CURRENT.get()?;
+    position::leave();
     CURRENT.set(None);
     CURRENT_BLOCK.store(0, Ordering::Relaxed);
     *STOP.lock() = Some(why);

@@ -17,7 +17,7 @@ use crate::process::Epitaph;
 
 use super::checks::{self, Hash};
 use super::contexts::{Context, Stop};
-use super::{Replay, memory, output};
+use super::{Replay, memory, output, position};
 
 /// Time of a thread whose process ended by a fault of one of its threads, and that makes no more calls.
 const LAST_STRETCH_NS: u64 = 10_000_000_000;
@@ -45,6 +45,8 @@ enum Place {
 struct Thread {
     context: &'static Context,
     place: Place,
+    /// The stretch that it ran last; 0 if none.
+    stretch: u64,
 }
 
 #[derive(Default)]
@@ -106,6 +108,9 @@ fn run(events: &mut [Event], alone: Option<u64>, shown: Shown) -> Result<Done, S
             _ => {}
         }
     }
+    if shown == Shown::All {
+        position::begin();
+    }
     let (processes, hash) = (BTreeMap::new(), Hash::default());
     let mut state = State { processes, calls_left, ends, hash, shown, status: None };
     for event in events.iter_mut() {
@@ -153,7 +158,7 @@ impl State {
         let process = self.processes.entry(event.process).or_default();
         process.program = started.program;
         process.writes_to_machine = started.writes_to_machine;
-        process.threads.insert(event.thread, Thread { context, place: Place::Gone(None) });
+        process.threads.insert(event.thread, Thread { context, place: Place::Gone(None), stretch: 0 });
         self.run(event)
     }
 
@@ -168,7 +173,9 @@ impl State {
             thread.place = Place::Gone(None);
             return Ok(());
         }
-        let limit = if has_calls { NEVER } else { machine().monotonic_ns() + LAST_STRETCH_NS };
+        let has_time = has_calls || position::is_debugged();
+        let limit = if has_time { NEVER } else { machine().monotonic_ns() + LAST_STRETCH_NS };
+        thread.stretch = position::enter(event, thread.stretch);
         thread.place = match thread.context.run(limit) {
             Stop::Call { function, arguments } => Place::At { function, arguments },
             Stop::Fault(epitaph) => Place::Gone(Some(epitaph)),
@@ -268,7 +275,7 @@ impl State {
             _ => true,
         };
         if shown == Shown::All && (is_told || alone.is_some()) {
-            crate::debug_output::line(format_args!("process {} ({}) {}", event.process, process.program, event.text()));
+            output::line(format_args!("process {} ({}) {}", event.process, process.program, event.text()));
         }
         if alone == Some(event.process) || alone.is_none() && event.process == 1 {
             self.status = Some(if kind == EpitaphKind::Exited { status as u8 } else { 1 });

@@ -12,6 +12,7 @@ mod contexts;
 mod events;
 mod memory;
 mod output;
+mod position;
 mod programs;
 
 pub use contexts::{Hooks, call, stack_used_up};
@@ -61,6 +62,7 @@ extern "C" fn run(_processor: usize) {
     let Some(mut replay) = REPLAY.lock().take() else { return };
     let status = match programs::load(&replay.events).and_then(|()| events::replay(&mut replay)) {
         Ok(done) => {
+            position::end();
             debug_output::line(format_args!(
                 "replayed {} events of {}, as recorded; hash {:016x}",
                 done.events,
@@ -70,6 +72,7 @@ extern "C" fn run(_processor: usize) {
             done.status
         }
         Err(why) => {
+            position::end();
             debug_output::line(format_args!("{why}"));
             DIVERGED
         }

@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use elf::ElfBytes;
 use elf::abi::{PF_X, PT_LOAD};
 use elf::endian::LittleEndian;
-use package::Delivery;
+use package::{Delivery, SystemImage};
 use package_check::PackageError;
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
@@ -64,14 +64,15 @@ import os
 class ImageLoaded(gdb.Breakpoint):
     def __init__(self):
         super().__init__('*&singularity_image_loaded', getattr(gdb, point), internal=True)
-        self.silent = True
+        self.silent, self.added = True, set()
 
     def stop(self):
         register = lambda name: int(gdb.parse_and_eval('$' + name)) & 0xffffffffffffffff
         memory = gdb.selected_inferior().read_memory(register('rdi'), register('rsi'))
         path = folder + '/' + memory.tobytes().decode()
         for file in [path, path + lines]:
-            if os.path.exists(file):
+            if os.path.exists(file) and (file, register('rdx')) not in self.added:
+                self.added.add((file, register('rdx')))
                 gdb.execute('add-symbol-file %s -o %#x' % (file, register('rdx')), to_string=True)
         return False
 
@@ -226,11 +227,36 @@ pub fn write_images(
     with_lines: &BTreeMap<String, PathBuf>,
 ) -> Outcome<PathBuf> {
     let bytes = std::fs::read(system).map_err(|error| Failure::file("read", system, &error))?;
-    let broken = |error: PackageError| Failure::new(format!("{}: {error}", system.display())).remedy("rebuild it");
-    let image = package_check::verify_system(&bytes).map_err(broken)?;
+    let image = verified(&bytes, system)?;
     let folder = repository.output(&format!("debug/{}", image.manifest.name));
-    for bytes in &image.packages {
-        let delivery = Delivery::parse(bytes).map_err(|error| broken(error.into()))?;
+    write_packages(&folder, &image.packages, system, with_lines)?;
+    Ok(folder)
+}
+
+/// Returns the packages of a system image; `path` is where it is.
+///
+/// # Errors
+/// It is damaged.
+pub fn verified<'a>(bytes: &'a [u8], path: &Path) -> Outcome<SystemImage<'a>> {
+    package_check::verify_system(bytes).map_err(|error| broken(path, &error))
+}
+
+fn broken(path: &Path, error: &PackageError) -> Failure {
+    Failure::new(format!("{}: {error}", path.display())).remedy("rebuild it")
+}
+
+/// Writes the symbols of packages into a folder; `path` is where they are.
+///
+/// # Errors
+/// A package is damaged, or an image differs from the one with line tables.
+pub fn write_packages(
+    folder: &Path,
+    packages: &[&[u8]],
+    path: &Path,
+    with_lines: &BTreeMap<String, PathBuf>,
+) -> Outcome<()> {
+    for bytes in packages {
+        let delivery = Delivery::parse(bytes).map_err(|error| broken(path, &error.into()))?;
         let image = delivery.image();
         // A script has no functions.
         let functions = symbols::functions(image).unwrap_or_default();
@@ -238,7 +264,7 @@ pub fn write_images(
         write_if_changed(&folder.join(name), &symbols::file(&functions))?;
         write_lines(&folder.join(format!("{name}{LINES}")), image, with_lines.get(name))?;
     }
-    Ok(folder)
+    Ok(())
 }
 
 /// Paths used by gdb.

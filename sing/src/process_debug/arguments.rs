@@ -1,5 +1,7 @@
 //! The command line of `sing debug`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use crate::command_line::RunArguments;
@@ -31,8 +33,14 @@ pub struct DebugArguments {
     /// These faults and no others, as a failure names them
     #[arg(long, value_name = "FAULT,...", requires = "seed")]
     pub exactly: Option<String>,
+    /// Debug the replay of a recording that `cargo sing run --record FILE` made, forwards and backwards
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["machine", "seed", "system", "commands"])]
+    pub replay: Option<PathBuf>,
+    /// Replay this process alone; `cargo sing replay FILE --processes` lists them
+    #[arg(long, value_name = "ID", requires = "replay")]
+    pub process: Option<u64>,
     /// Only build, and write a module for lldb that starts the machine; print its path. For editors
-    #[arg(long, conflicts_with = "batch")]
+    #[arg(long, conflicts_with_all = ["batch", "replay"])]
     pub prepare: bool,
 }
 

@@ -138,6 +138,8 @@ mod tests {
             images: "/i".into(),
             sources: vec!["/s".into()],
             signals: "SIGUSR1",
+            more: String::new(),
+            greeting: "",
         };
         let module = module(&target).expect("plain paths");
         assert!(

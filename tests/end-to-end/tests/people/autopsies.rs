@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use end_to_end::{BareMachine, Machine, Run, finish, repository, sing};
+use end_to_end::{BareMachine, Machine, Run, built_system, finish, repository, sing};
+
+use crate::trapping_module;
 
 /// A program that panics with a block lent to it, and the shell's own record of it.
 const DEATH: &str = "extensible-parent a crash; log crashing-extension; log --core crashing-extension";
@@ -28,8 +30,13 @@ fn autopsy_of(file: &Path) -> Run {
 /// Whether the functions are frames, in this order.
 #[track_caller]
 fn has_back_trace(text: &str) {
+    has_frames(text, &FUNCTIONS);
+}
+
+#[track_caller]
+fn has_frames(text: &str, functions: &[&str]) {
     let mut rest = text;
-    for function in FUNCTIONS {
+    for function in functions {
         let at = rest
             .find(&format!(" {function} +"))
             .unwrap_or_else(|| panic!("no `{function}` after those before:\n{text}"));
@@ -67,6 +74,50 @@ fn a_panic_is_traced_by_function_with_all_that_was_held() {
     let told = autopsy(cut);
     assert!(told.text().contains("no built system has this package") && told.text().contains("is missing)"), "{told}");
     assert_eq!(autopsy("nothing\n").status, Some(1));
+}
+
+/// A trap is a fault of the processor in the module's code.
+#[test]
+fn a_fault_is_traced_to_the_instruction_with_all_that_was_held() {
+    let (_folder, module) = trapping_module::written();
+    // Builds the compiler in advance, so that it does not count against the timeout.
+    built_system("wasm");
+    let mut command = Command::new(sing());
+    command.args(["run", "--wasm"]).arg(&module).args(["-c", "divide; log divide; log --core divide"]);
+    command.current_dir(repository());
+    let run = finish(command, "a trap", Duration::from_secs(300));
+    let text = run.text();
+    let (shown, core) = text.split_once("core of process ").expect("a core");
+    for part in [": trap: integer divide by zero at divide+0x", "  faulted\n", " fault\n", "(Directory, START)"] {
+        assert!(shown.contains(part), "`log` does not show `{part}`:\n{run}");
+    }
+    let told = autopsy(&format!("core of process {core}"));
+    has_frames(&told.text(), &["divide", "start", "sip_wasm::instance::Instance::call_function", "sip::entry::run"]);
+    for part in [
+        "(divide)\n",
+        ": trap: integer divide by zero at divide+0x",
+        ": Directory, importer, in state READY; its peer had directory (process ",
+        ": Pipe, importer, in state READY; its peer had console (process ",
+        "received Success on endpoint 1 (Directory, START)\n",
+        "  faulted\n",
+    ] {
+        assert!(told.text().contains(part), "`{part}` is missing:\n{told}");
+    }
+}
+
+/// The shell holds it, since it has not waited for it: nothing of its core is missing for that.
+#[test]
+fn who_was_stopped_by_another_is_traced_while_its_parent_still_holds_it() {
+    let run = Machine::new().run("sleep 1000 &; sleep 0.1; kill sleep; sleep 0.1; log sleep; log --core sleep");
+    run.orderly();
+    let text = run.text();
+    let (shown, core) = text.split_once("core of process ").expect("a core");
+    for part in [": ended; its parent still holds it\n", "where it was and what it held", "  was stopped\n"] {
+        assert!(shown.contains(part), "`log` does not show `{part}`:\n{run}");
+    }
+    let told = autopsy(&format!("core of process {core}"));
+    has_frames(&told.text(), &["system_apps::sleep::main", "sip::entry::run", "_start"]);
+    assert!(told.text().contains(": stopped by kill\n") && told.text().contains("  was stopped\n"), "{told}");
 }
 
 #[test]

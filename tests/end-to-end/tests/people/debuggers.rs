@@ -1,13 +1,10 @@
-//! Debuggers of hosted and simulated machines, and an editor's session by the Debug Adapter Protocol.
+//! Debuggers of hosted and simulated machines.
 
-use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::process::Command;
 use std::time::Duration;
 
-use end_to_end::{Run, finish, machine_program, repository, sing, system_image, target};
-use serde_json::{Value, json};
+use end_to_end::{Run, finish, machine_program, repository, sing, system_image};
+use serde_json::Value;
 
 /// Timeout that covers building the simulated machine.
 const LIMIT: Duration = Duration::from_secs(900);
@@ -103,141 +100,4 @@ fn lldb_stops_in_a_program_of_the_hosted_machine() {
     let text = run.text();
     assert!(text.contains("stop reason = breakpoint") && text.contains("echo`text_apps::echo::main"), "{run}");
     assert!(text.contains("\nfirst") && text.contains("exited with status = 0"), "{run}");
-}
-
-/// An adapter, and what it sends.
-struct Session {
-    adapter: Child,
-    input: ChildStdin,
-    messages: Receiver<Value>,
-    sent: u64,
-}
-
-impl Session {
-    fn start(program: &Path) -> Session {
-        let mut command = Command::new(program);
-        // Where Debian's adapter does not look for the modules beside it.
-        let libraries = program.ancestors().nth(2).expect("a folder").join("lib");
-        let folders = std::fs::read_dir(libraries).into_iter().flatten().flatten();
-        let modules =
-            folders.map(|entry| entry.path().join("dist-packages")).find(|path| path.join("lldb/__init__.py").exists());
-        if let Some(modules) = modules {
-            command.env("PYTHONPATH", format!("{}:/usr/lib/python3/dist-packages", modules.display()));
-        }
-        let mut adapter =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
-        let (input, output) = (adapter.stdin.take().expect("a pipe"), adapter.stdout.take().expect("a pipe"));
-        let (sender, messages) = channel();
-        std::thread::spawn(move || {
-            let mut output = BufReader::new(output);
-            while let Some(message) = read_message(&mut output) {
-                if sender.send(message).is_err() {
-                    return;
-                }
-            }
-        });
-        Session { adapter, input, messages, sent: 0 }
-    }
-
-    fn send(&mut self, command: &str, arguments: Value) {
-        self.sent += 1;
-        let text = json!({"seq": self.sent, "type": "request", "command": command, "arguments": arguments}).to_string();
-        write!(self.input, "Content-Length: {}\r\n\r\n{text}", text.len()).expect("it reads");
-        self.input.flush().expect("it reads");
-    }
-
-    #[track_caller]
-    fn until(&self, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
-        let mut seen = Vec::new();
-        loop {
-            match self.messages.recv_timeout(LIMIT) {
-                Ok(message) if is_it(&message) => return message,
-                Ok(message) => seen.push(message.to_string()),
-                Err(_) => panic!("no {what}, but:\n{}", seen.join("\n")),
-            }
-        }
-    }
-
-    #[track_caller]
-    fn ask(&mut self, command: &str, arguments: Value) -> Value {
-        self.send(command, arguments);
-        let number = self.sent;
-        let answer = self.until(command, |message| message["request_seq"] == number);
-        assert_eq!(answer["success"], true, "{answer}");
-        answer
-    }
-
-    #[track_caller]
-    fn event(&self, name: &str) -> Value {
-        self.until(name, |message| message["event"] == name)
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        // It may have ended.
-        let _ = self.adapter.kill();
-        let _ = self.adapter.wait();
-    }
-}
-
-fn read_message(from: &mut impl BufRead) -> Option<Value> {
-    let mut bytes = None;
-    loop {
-        let mut line = String::new();
-        from.read_line(&mut line).ok().filter(|&read| read > 0)?;
-        match line.trim().split_once(':') {
-            Some(("Content-Length", count)) => bytes = Some(vec![0; count.trim().parse().ok()?]),
-            Some(_) => {}
-            None => break,
-        }
-    }
-    let mut bytes = bytes?;
-    from.read_exact(&mut bytes).ok()?;
-    serde_json::from_slice(&bytes).ok()
-}
-
-/// lldb's adapter, by its names in different versions.
-fn adapter() -> Option<PathBuf> {
-    let versions = std::fs::read_dir("/usr/lib").ok()?.flatten().map(|entry| entry.path());
-    let folders =
-        versions.filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("llvm-")));
-    let mut names = folders.flat_map(|folder| ["bin/lldb-dap", "bin/lldb-vscode"].map(|name| folder.join(name)));
-    names.find(|path| path.is_file())
-}
-
-/// What an editor does with the launch.json of a new workspace.
-#[test]
-#[ignore = "builds a program again, with line tables"]
-fn an_editor_stops_at_a_source_line() {
-    let Some(adapter) = adapter() else {
-        println!("skipped: there is no adapter of lldb");
-        return;
-    };
-    debug(&["--prepare", "--machine", "hosted", "--lines", "echo", "-c", "echo first"]);
-    let (source, module) = (repository().join("apps/text/src/echo.rs"), target().join("sing/debug/launch.py"));
-    let mut session = Session::start(&adapter);
-    session.ask("initialize", json!({"adapterID": "lldb-dap", "linesStartAt1": true, "pathFormat": "path"}));
-    session.send(
-        "launch",
-        json!({
-            "program": machine_program(),
-            "cwd": repository(),
-            "preRunCommands": [format!("command script import {}", module.display())],
-            "launchCommands": ["singularity-launch"],
-        }),
-    );
-    session.event("initialized");
-    let lines = json!({"source": {"path": source}, "breakpoints": [{"line": 11}]});
-    session.ask("setBreakpoints", lines);
-    session.ask("configurationDone", json!({}));
-    let stopped = session.until("stop at a breakpoint", |message| message["body"]["reason"] == "breakpoint");
-    let thread = stopped["body"]["threadId"].clone();
-    let trace = session.ask("stackTrace", json!({"threadId": thread, "levels": 10}));
-    let frames = trace["body"]["stackFrames"].as_array().expect("frames").clone();
-    assert_eq!((&frames[0]["line"], &frames[0]["source"]["path"]), (&json!(11), &json!(source)), "{trace}");
-    let own = |frame: &Value| frame["source"]["path"] == json!(repository().join("sip/src/entry.rs"));
-    assert!(frames.iter().any(own), "{trace}");
-    session.ask("continue", json!({"threadId": thread}));
-    assert_eq!(session.event("exited")["body"]["exitCode"], 0);
 }
