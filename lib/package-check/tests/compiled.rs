@@ -99,7 +99,7 @@ fn another_manifest_than_the_templates_is_refused() {
     let image = composed().write();
     let more = Parameter::plain("more", ParameterKind::Text);
     let fits: [Spoilt<Manifest>; 3] = [
-        ("contracts", &|manifest| manifest.contracts.push(contract("Other"))),
+        ("contracts", &|manifest| manifest.contracts.insert(0, contract("Other"))),
         ("endpoints", &|manifest| manifest.endpoints[0].name = "other".into()),
         ("parameters", &|manifest| manifest.parameters.insert(0, more.clone())),
     ];
@@ -111,6 +111,7 @@ fn another_manifest_than_the_templates_is_refused() {
     }
     let mut own = program();
     own.parameters.push(more);
+    own.contracts.push(contract("Other"));
     assert_eq!(judged(&pack(own, MODULE), &host, &image, &trust()), Ok(()));
 }
 

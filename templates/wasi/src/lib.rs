@@ -88,7 +88,7 @@ pub fn main(startup: Startup, module: Module) -> i32 {
         namespace,
         descriptors,
         held: Held::default(),
-        streams: Streams::new(startup.input.map(Input::new), Output::new(startup.output)),
+        streams: Streams::new(startup.input.map(Input::new), startup.output.map(Output::new)),
         arguments,
         environment,
         random: None,

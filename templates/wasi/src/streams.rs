@@ -20,14 +20,15 @@ pub struct Streams {
     input: Option<Input>,
     /// What was received and not read yet, and where that begins.
     received: Option<(ExVec<u8>, usize)>,
+    /// `None` in a service, which nobody reads: its lines are shown as those of standard error are.
     output: Option<Output>,
     line: Vec<u8>,
 }
 
 impl Streams {
     /// Wraps the endpoints that the program was given.
-    pub fn new(input: Option<Input>, output: Output) -> Streams {
-        Streams { input, received: None, output: Some(output), line: Vec::new() }
+    pub fn new(input: Option<Input>, output: Option<Output>) -> Streams {
+        Streams { input, received: None, output, line: Vec::new() }
     }
 
     /// Bytes that can be read without waiting.
@@ -80,7 +81,7 @@ impl Streams {
     /// # Errors
     /// Nobody reads.
     pub fn write(&mut self, guest: &Guest<'_>, vectors: &[(u32, u32)]) -> Result<u32, Errno> {
-        let output = self.output.as_mut().ok_or(Errno::PIPE)?;
+        let Some(output) = &mut self.output else { return self.write_error(guest, vectors) };
         for (start, length) in vectors {
             for piece in guest.bytes(*start, *length)?.chunks(PIECE_BYTES) {
                 output.write(piece)?;
