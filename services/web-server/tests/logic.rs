@@ -27,6 +27,7 @@ mod store {
 extern crate alloc;
 
 use std::rc::Rc;
+use std::sync::{Mutex, PoisonError};
 
 use cache::{Cache, Entry};
 use contracts::file::FileAttributes;
@@ -37,6 +38,13 @@ const SECOND_NS: u64 = 1_000_000_000;
 /// The current time, and a modification time long before.
 const NOW_S: i64 = 1_700_000_000;
 const SETTLED_S: i64 = NOW_S - 100;
+
+/// Runs `body` as a thread of a program, without the other tests: all share the kernel's double, whose blocks are counted.
+fn alone<T>(body: impl FnOnce() -> T) -> T {
+    static RUNNING: Mutex<()> = Mutex::new(());
+    let _guard = RUNNING.lock().unwrap_or_else(PoisonError::into_inner);
+    double::run(body)
+}
 
 fn attributes(node: u64, size_bytes: u64, modified_s: i64) -> FileAttributes {
     FileAttributes { size_bytes, allocated_bytes: size_bytes, node, modified_s, permissions: 0o644, links: 1 }
@@ -49,7 +57,7 @@ fn entry(path: &str, node: u64, now_ns: u64) -> Rc<Entry> {
 
 #[test]
 fn files_are_found_for_a_second() {
-    double::run(|| {
+    alone(|| {
         let cache = Cache::new();
         assert!(cache.find("/a", 0).is_none());
         cache.insert(&entry("/a", 1, 0));
@@ -66,7 +74,7 @@ fn files_are_found_for_a_second() {
 
 #[test]
 fn a_reopened_file_replaces_the_old_entry() {
-    double::run(|| {
+    alone(|| {
         let cache = Cache::new();
         let old = entry("/a", 1, 0);
         cache.insert(&old);
@@ -86,7 +94,7 @@ fn a_reopened_file_replaces_the_old_entry() {
 /// The number of open files is bounded, and recently used ones stay.
 #[test]
 fn the_number_of_open_files_is_bounded() {
-    double::run(|| {
+    alone(|| {
         let cache = Cache::new();
         cache.insert(&entry("/favourite", 1, 0));
         for number in 0..20_000 {
@@ -99,7 +107,7 @@ fn the_number_of_open_files_is_bounded() {
 
 #[test]
 fn cached_contents_are_bounded_and_evicted_with_their_file() {
-    double::run(|| {
+    alone(|| {
         let blocks = double::blocks_alive();
         let cache = Cache::new();
         let mut kept = 0;
@@ -130,7 +138,7 @@ fn cached_contents_are_bounded_and_evicted_with_their_file() {
 /// A reopened file keeps its cached contents if it is unchanged.
 #[test]
 fn cached_contents_are_those_of_the_current_file() {
-    double::run(|| {
+    alone(|| {
         let cache = Cache::new();
         let keep = |entry: &Rc<Entry>| {
             assert!(cache.give_warm(entry, ExVec::new(64 << 10).expect("a block")).is_none());
@@ -151,7 +159,7 @@ fn cached_contents_are_those_of_the_current_file() {
 /// Reservations of long files share the cache's space with cached contents.
 #[test]
 fn reservations_share_the_space_with_cached_contents() {
-    double::run(|| {
+    alone(|| {
         let cache = Cache::new();
         cache.set_max_bytes(3 << 20);
         let entry = entry("/long", 1, 0);

@@ -140,7 +140,8 @@ impl<'a> CargoTests<'a> {
         }
     }
 
-    /// Builds the test programs and runs them, one for each processor at a time.
+    /// Builds the test programs and runs them, one for each processor at a time; end-to-end tests run side by side
+    /// within their program, and build systems.
     fn run_programs(&self, selection: &Selection<'_>) -> Outcome<Ran> {
         let mut command = self.command("test");
         command.arg(What::Tests.option());
@@ -155,7 +156,8 @@ impl<'a> CargoTests<'a> {
             command
         };
         let mut suites = Suites::new(self.tier);
-        programs::run(self.repository.root(), &programs, processors(), &start, |ended| {
+        let at_once = if self.tier == END_TO_END { 1 } else { processors() };
+        programs::run(self.repository.root(), &programs, at_once, &start, |ended| {
             suites.began = Instant::now().checked_sub(ended.took).unwrap_or(suites.began);
             ended.output.lines().for_each(|line| suites.read(line));
             suites.end();
