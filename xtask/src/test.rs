@@ -22,7 +22,7 @@ use sing::systems::{self, Platform};
 use sing::test::cargo_tests::CargoTests;
 use sing::test::packages::TestedCrate;
 use sing::test::{self, CONFORMANCE, END_TO_END, FUZZING, Selection, UNIT, again, run_tier, skipped};
-use sing::test_output::{Counts, Verdict, took, verdict};
+use sing::test_output::{self, Counts, Verdict, took, verdict};
 use sing::tool;
 
 use crate::{fuzz, hostile, kills, needs, wasm_spec};
@@ -339,7 +339,9 @@ pub fn conformance_run(command: Command, suite: &str, selection: &Selection<'_>,
     let began = Instant::now();
     let output = run_machine(command, limit)?;
     let mut counts = Counts::default();
+    let mut sum = None;
     for line in output.text.lines() {
+        sum = test_output::sum(line).or(sum);
         match verdict(line) {
             Some(Verdict::Passed(_)) => counts.passed += 1,
             Some(Verdict::Failed(name, why)) => {
@@ -354,6 +356,9 @@ pub fn conformance_run(command: Command, suite: &str, selection: &Selection<'_>,
             None => {}
         }
     }
+    if let Some((passed, failed)) = sum {
+        add_dropped(&mut counts, suite, passed, failed);
+    }
     if let Some(problem) = output.problem.filter(|_| counts.failed == 0) {
         println!("{}", last_lines(&output.text, 20));
         println!("  FAILED {suite}: {problem}");
@@ -366,6 +371,19 @@ pub fn conformance_run(command: Command, suite: &str, selection: &Selection<'_>,
         println!("  {suite} with {processors} processors: {counts}{}", took(began));
     }
     Ok(counts)
+}
+
+/// Adds tests whose verdicts the machine dropped, by the suite's own sum.
+fn add_dropped(counts: &mut Counts, suite: &str, passed: u64, failed: u64) {
+    let dropped = passed.saturating_sub(counts.passed);
+    if dropped > 0 {
+        println!("  {suite}: {dropped} passed without a line: the machine dropped debug output");
+        counts.passed = passed;
+    }
+    for _ in counts.failed..failed {
+        println!("  FAILED {suite}: a test whose line the machine dropped");
+        *counts += Counts::failed(again(CONFORMANCE, suite, ""));
+    }
 }
 
 fn last_lines(text: &str, count: usize) -> String {
@@ -388,6 +406,15 @@ mod tests {
         assert!(refused.to_string().contains("use a part of one of: automaton, "), "{refused}");
         assert_eq!(refuse_unknown_name(&selection(Some(FUZZING), None), &none), Ok(()));
         assert!(refuse_unknown_name(&selection(None, Some("certificats")), &none).is_err());
+    }
+
+    #[test]
+    fn verdicts_that_were_dropped_are_counted_by_the_suites_sum() {
+        let mut counts = Counts { passed: 3, ..Counts::failed(("a".into(), "b".into())) };
+        add_dropped(&mut counts, "hostile", 3, 1);
+        assert_eq!((counts.passed, counts.failed), (3, 1));
+        add_dropped(&mut counts, "hostile", 5, 2);
+        assert_eq!((counts.passed, counts.failed, counts.failures.len()), (5, 2, 2));
     }
 
     #[test]
