@@ -210,6 +210,12 @@ impl Run {
     }
 }
 
+/// Returns why the machine refused its options, such as faults that there are not: no run came of it.
+fn refusal(text: &str) -> Option<String> {
+    let line = text.lines().next()?.strip_prefix("error: ")?;
+    text.contains("For more information, try '--help'").then(|| line.to_string())
+}
+
 /// Runs a case to its end, at a link as the station with this number.
 fn run_at(ready: &Ready, case: &Case, link: Option<(UnixStream, u8)>) -> Outcome<Run> {
     let folder = tempfile::tempdir().map_err(|error| Failure::file("make", &std::env::temp_dir(), &error))?;
@@ -251,7 +257,24 @@ fn run_at(ready: &Ready, case: &Case, link: Option<(UnixStream, u8)>) -> Outcome
     let output = run_machine_with(command, stdin, HOST_LIMIT)?;
     let host = begin.elapsed();
     let without = || output.problem.clone().unwrap_or_else(|| "the machine left no report".into());
+    if let Some(refused) = refusal(&output.text) {
+        return Err(Failure::new(refused));
+    }
     let report = std::fs::read(&report).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).ok_or_else(without);
     let disks = left.iter().map(|path| std::fs::read(path).unwrap_or_default()).collect();
     Ok(Run { report, text: output.text, disks, host })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_are_refused_are_no_run() {
+        let text = "error: invalid value 'x' for '--faults <KIND,...>': there is no fault\n\nFor more information, try '--help'.\n";
+        assert_eq!(refusal(text).as_deref(), Some("invalid value 'x' for '--faults <KIND,...>': there is no fault"));
+        for run in ["", "error: a program's line\n", "hello\nerror: late\n"] {
+            assert_eq!(refusal(run), None, "{run}");
+        }
+    }
 }

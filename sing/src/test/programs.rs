@@ -116,17 +116,17 @@ fn compilers_libraries() -> Option<OsString> {
     std::env::join_paths(std::iter::once(PathBuf::from(folder.trim())).chain(others)).ok()
 }
 
-/// Builds what `command`, a `cargo test` or `cargo build`, would run.
+/// Builds what `command`, a `cargo test`, would run.
 ///
 /// # Errors
 /// Cargo cannot be started.
 pub(super) fn build(mut command: Command) -> Outcome<Built> {
     let cannot_start = |error: std::io::Error| Failure::new(format!("cannot start cargo test: {error}"));
     command.args(["--no-run", "--quiet", "--message-format=json-render-diagnostics"]);
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
-    let child = child.as_mut().map_err(|error| Failure::new(format!("cannot start cargo test: {error}")))?;
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(cannot_start)?;
     let errors = child.stderr.take().map(|errors| std::thread::spawn(|| read_all(errors)));
-    let mut programs = read_programs(child);
+    let mut programs = read_programs(&mut child);
     let status = child.wait().map_err(cannot_start)?;
     let errors = errors.and_then(|reader| reader.join().ok()).unwrap_or_default();
     programs.sort_by(|one, other| (&one.folder, &one.path).cmp(&(&other.folder, &other.path)));
