@@ -61,6 +61,10 @@ pub mod limits {
     pub const BLOCK_WORDS: usize = 3;
     /// Words per endpoint in a message: its handle.
     pub const ENDPOINT_WORDS: usize = 1;
+    /// Size of a window, the addresses that a SIP reserves for memory that grows in place; aligned to its size, in bytes.
+    pub const WINDOW_BYTES: usize = 8 << 30;
+    /// Kernel memory that a window is charged as, for the tables of its first pages, in bytes.
+    pub const WINDOW_KERNEL_BYTES: usize = 8 * 1024;
     /// Alignment of exchange-heap blocks, in bytes.
     pub const BLOCK_ALIGN: usize = 64;
     /// Maximum text passed through the message buffer, in bytes.

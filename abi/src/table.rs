@@ -273,8 +273,10 @@ macro_rules! for_each_function {
                 fn debug_sink_close(sink) -> "0";
             }
             group "Paged memory" {
-                #[doc = "Adds zeroed pages right behind an allocation, by the address that memory_allocate returned: it is one allocation still. QuotaExceeded as for memory_allocate. WouldBlock if the pages behind it are not free: nothing has changed, and the caller may allocate anew and copy."]
+                #[doc = "Adds zeroed pages right behind an allocation, by the address that memory_allocate returned: it is one allocation still. QuotaExceeded as for memory_allocate. WouldBlock if the pages behind it are not free: nothing has changed, and the caller may allocate anew and copy. In a window, Exhausted if the machine has no more pages, and BadArgument beyond its end."]
                 fn memory_grow(address, pages) -> "address of the first new page";
+                #[doc = "Reserves a window: `limits::WINDOW_BYTES` of addresses without pages, which memory_grow adds from its start, without a copy ever, and memory_free gives up with all of them. An access behind them is a fault. QuotaExceeded if the caller's kernel memory is exhausted: see `limits::WINDOW_KERNEL_BYTES`. NotFound on a machine that reserves no addresses; Exhausted if all of its windows are taken."]
+                fn memory_reserve() -> "address of the window";
             }
         }
     };

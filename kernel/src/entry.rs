@@ -11,6 +11,7 @@ use alloc::format;
 use hal_api::{Fault, FaultKind, KernelEntries};
 
 use crate::lifecycle::Place;
+use crate::machine::machine;
 use crate::preempt::{PENDING_RESCHEDULE, PENDING_TIMER};
 use crate::process::Epitaph;
 use crate::{
@@ -279,6 +280,13 @@ fn describe_fault(thread_block: usize, fault: &Fault) -> Epitaph {
     match fault.kind {
         FaultKind::Memory if in_slot && is_prologue(fault.instruction) => used_up_at_call(),
         FaultKind::Memory if in_slot => Epitaph::new(EpitaphKind::StackOverflow, format!("used up its stack at {at}")),
+        // Code that is proven to keep to its window: what lies behind the window's pages is out of bounds.
+        FaultKind::Memory
+            if let Some((_, trap)) = told
+                && machine().layout().windows.contains(fault.address) =>
+        {
+            Epitaph::new(EpitaphKind::Faulted, format!("trap: {trap} at {at}"))
+        }
         FaultKind::Memory if fault.instruction == fault.address => {
             Epitaph::new(EpitaphKind::Faulted, format!("jumped to {at}"))
         }

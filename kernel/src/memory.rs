@@ -7,6 +7,7 @@
 
 mod runs;
 mod small;
+pub mod windows;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

@@ -58,7 +58,7 @@ fn memory_of(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[u
     }
     let content = match memory {
         Memory::Nothing | Memory::RestOfBlock => return Vec::new(),
-        Memory::ZeroBlock | Memory::ZeroPages | Memory::MorePages => Content::Zero,
+        Memory::ZeroBlock | Memory::ZeroPages | Memory::MorePages | Memory::Window => Content::Zero,
         // What a borrower has written that was ended in the middle, nobody can repeat.
         Memory::Message if answer.status == Status::Closed as u64 => Content::Bytes(()),
         Memory::Message | Memory::Detached if !keeps_all() => Content::Left,

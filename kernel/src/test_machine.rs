@@ -56,6 +56,9 @@ fn stacks() -> Arena {
     *STACKS.get_or_init(|| leaked(STACKS_BYTES))
 }
 
+/// Two windows, which no test uses the pages of.
+const WINDOWS: Arena = Arena { base: 0x4000_0000_0000, bytes: 2 * abi::limits::WINDOW_BYTES };
+
 std::thread_local! {
     static PAUSES: core::cell::Cell<usize> = const { core::cell::Cell::new(0) };
 }
@@ -88,11 +91,14 @@ impl Machine for TestMachine {
     }
     fn layout(&self) -> Layout {
         let arena = memory();
-        Layout { stacks: stacks(), memory: arena, memory_is_clear: true, images: arena }
+        Layout { stacks: stacks(), memory: arena, memory_is_clear: true, images: arena, windows: WINDOWS }
     }
     fn run_processors(&self, _: &[usize], _: extern "C" fn(usize), _: KernelEntries) {}
     fn guard(&self, _: usize, _: usize) {}
     fn decommit(&self, _: usize, _: usize) {}
+    fn window_map(&self, _: usize, _: usize, _: usize) -> Result<(), MapError> {
+        if domains::HAS_FRAMES.load(Ordering::Relaxed) { Ok(()) } else { Err(MapError) }
+    }
     fn map_image(&self, _: &[Segment<'_>]) -> Result<(), MapError> {
         Err(MapError)
     }

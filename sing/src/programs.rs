@@ -56,6 +56,8 @@ pub enum Body {
         module: PathBuf,
         /// Name of the template, a program too.
         template: String,
+        /// How its code keeps to linear memory, a word for the compiler; none if the manifest says nothing.
+        bounds: Option<String>,
         /// The folder of the template.
         folder: PathBuf,
     },
@@ -106,6 +108,7 @@ struct CodeHeading {
     script: Option<String>,
     wasm: Option<PathBuf>,
     template: Option<String>,
+    bounds: Option<String>,
     #[serde(default)]
     wasm_template: bool,
     #[serde(default)]
@@ -258,7 +261,8 @@ fn read_program(repository: &Repository, folder: &Path) -> Outcome<Program> {
         (_, None, Some(module)) => {
             let template = heading.code.template.unwrap_or(manifest::DEFAULT_TEMPLATE.into());
             let template_folder = wasm::template_folder(repository, &template)?;
-            Body::Wasm { module: folder.join(module), template, folder: template_folder }
+            let bounds = heading.code.bounds;
+            Body::Wasm { module: folder.join(module), template, bounds, folder: template_folder }
         }
         (crate_folder, None, None) => {
             let crate_folder = folder.join(crate_folder.unwrap_or_default());

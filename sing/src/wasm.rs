@@ -46,23 +46,32 @@ pub fn template_folder(repository: &Repository, name: &str) -> Outcome<PathBuf> 
 /// A module is refused, or the compiler does not build.
 pub fn compose(repository: &Repository, selected: &[&Program], made: &mut BTreeMap<String, PathBuf>) -> Outcome<()> {
     for program in selected {
-        let Body::Wasm { module, template, .. } = &program.body else { continue };
+        let Body::Wasm { module, template, bounds, .. } = &program.body else { continue };
         let template = made
             .get(template)
             .ok_or_else(|| Failure::new(format!("cargo produced no image of the template `{template}`")))?;
-        let image = compiled(repository, &program.name, module, template)?;
+        let image = compiled(repository, &program.name, module, template, bounds.as_deref())?;
         made.insert(program.name.clone(), image);
     }
     Ok(())
 }
 
-/// Returns the image of a module, compiled unless there is one of the same module, template and compiler.
-fn compiled(repository: &Repository, name: &str, module: &Path, template: &Path) -> Outcome<PathBuf> {
+/// Returns the image of a module with these bounds of memory, compiled unless there is one of the same module, template,
+/// compiler and bounds.
+fn compiled(
+    repository: &Repository,
+    name: &str,
+    module: &Path,
+    template: &Path,
+    bounds: Option<&str>,
+) -> Outcome<PathBuf> {
+    let bounds = bounds.unwrap_or(manifest::BOUNDS[0]);
     let compiler = compiler(repository)?;
     let mut inputs = Vec::new();
     for input in [module, template, &compiler] {
         inputs.extend(sha256(&std::fs::read(input).map_err(|error| Failure::file("read", input, &error))?));
     }
+    inputs.extend(bounds.as_bytes());
     let folder = repository.output(IMAGES);
     let image = folder.join(format!("{name}-{}", &hexadecimal(&sha256(&inputs))[..32]));
     if image.is_file() {
@@ -71,7 +80,7 @@ fn compiled(repository: &Repository, name: &str, module: &Path, template: &Path)
     std::fs::create_dir_all(&folder).map_err(|error| Failure::file("make the folder", &folder, &error))?;
     let unfinished = folder.join(format!("{name}.unfinished"));
     let mut command = Command::new(&compiler);
-    command.arg("--template").arg(template).arg("--module").arg(module).arg("--out").arg(&unfinished);
+    command.arg("--template").arg(template).arg("--module").arg(module).arg("--out").arg(&unfinished).args(["--bounds", bounds]);
     // It shows its progress, and says itself what is wrong.
     let status = command.status().map_err(|error| Failure::file("start", &compiler, &error))?;
     if !status.success() {
@@ -111,7 +120,7 @@ pub fn delivered(repository: &Repository, system: &[u8], package: Vec<u8>) -> Ou
         write_if_changed(&path, bytes).map(|_| path)
     });
     let [module, host] = files;
-    let path = compiled(repository, name, &module?, &host?)?;
+    let path = compiled(repository, name, &module?, &host?, None)?;
     let image = std::fs::read(&path).map_err(|error| Failure::file("read", &path, &error))?;
     package::compiled(&package, &image).ok_or_else(|| Failure::new(format!("the image of `{name}` is too large")))
 }

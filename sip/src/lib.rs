@@ -37,6 +37,7 @@ pub mod sync;
 pub mod thread;
 mod thread_block;
 pub mod time;
+pub mod window;
 
 #[cfg(test)]
 #[path = "../tests/double/mod.rs"]

@@ -26,6 +26,9 @@ const PROCESSORS: u32 = 2;
 /// Memory of the bare machine: one linear memory grows to 50 MiB, and its growth copies.
 const BARE_MEMORY: &str = "512M";
 
+/// Ways in which the modules keep to linear memory: all are tried hosted, the first on a bare machine.
+const BOUNDS: [&str; 2] = ["guarded", "checked"];
+
 /// Runs the suite, hosted and, if there is QEMU, on a bare machine.
 ///
 /// # Errors
@@ -34,24 +37,29 @@ pub fn check(repository: &Repository, selection: &Selection<'_>, no_qemu: Option
     if selection.name.is_some_and(|name| !name.contains(SUITE)) {
         return Ok(Counts::default());
     }
-    let image = system(repository)?;
-    let machine = systems::prepare(repository, &image, Platform::Hosted, UnsafeTests::Refused)?.machine;
-    let mut command = Command::new(machine);
-    command.arg("--system").arg(&image).args(["--processors", &PROCESSORS.to_string()]);
-    command.arg("--parameter").arg(format!("only={}", selection.name.unwrap_or_default()));
-    let counts = conformance_run(command, SUITE, selection, PROCESSORS)?;
+    let images = BOUNDS.map(|bounds| system(repository, bounds));
+    let mut counts = Counts::default();
+    for (bounds, image) in BOUNDS.iter().zip(&images) {
+        let image = image.as_ref().map_err(Clone::clone)?;
+        let machine = systems::prepare(repository, image, Platform::Hosted, UnsafeTests::Refused)?.machine;
+        let mut command = Command::new(machine);
+        command.arg("--system").arg(image).args(["--processors", &PROCESSORS.to_string()]);
+        command.arg("--parameter").arg(format!("only={}", selection.name.unwrap_or_default()));
+        counts = counts + conformance_run(command, &format!("{SUITE}, {bounds}"), selection, PROCESSORS)?;
+    }
     if let Some(failure) = no_qemu {
         return Ok(counts + skipped("WebAssembly's test suite on bare machines", &failure.to_string()));
     }
+    let [image, _] = images;
     let mut command = Command::new(this_tool()?);
     command.args(["run", "--machine", "microvm", "--mem", BARE_MEMORY, "--smp", &PROCESSORS.to_string()]);
-    command.arg("--system").arg(&image);
+    command.arg("--system").arg(image?);
     command.arg("--parameter").arg(format!("only={}", selection.name.unwrap_or_default()));
     Ok(counts + conformance_run(command, &format!("{SUITE} on microvm"), selection, PROCESSORS)?)
 }
 
-/// Returns the image of the system, built unless there is one of the same template and compiler.
-fn system(repository: &Repository) -> Outcome<PathBuf> {
+/// Returns the image of the system with these bounds, built unless there is one of the same template and compiler.
+fn system(repository: &Repository, bounds: &str) -> Outcome<PathBuf> {
     let catalogue = Catalogue::read(repository)?;
     let mut system = catalogue.system(repository, &repository.system_manifest(PROGRAM.as_ref())?)?;
     let _lock = builder::lock(repository)?;
@@ -64,12 +72,12 @@ fn system(repository: &Repository) -> Outcome<PathBuf> {
     let template = template.ok_or_else(|| Failure::new(format!("cargo produced no image of `{PROGRAM}`")))?;
     let compiler = wasm::host_program(repository, COMPILER, "the compiler of WebAssembly's test suite")?;
     let folder = repository.output(PROGRAM);
-    let image = folder.join(format!("{}.system", digest(&[template, &compiler])?));
+    let image = folder.join(format!("{}-{bounds}.system", digest(&[template, &compiler])?));
     if image.is_file() {
         return Ok(image);
     }
     std::fs::create_dir_all(&folder).map_err(|error| Failure::file("make the folder", &folder, &error))?;
-    let composed = compose(&compiler, template, &folder)?;
+    let composed = compose(&compiler, template, bounds, &folder)?;
     let signer = systems::signer(repository)?;
     let failed = |error: &dyn std::fmt::Display| Failure::new(format!("the image of `{PROGRAM}` is refused: {error}"));
     // The template with the suite in it is a program.
@@ -91,10 +99,10 @@ fn digest(files: &[&Path]) -> Outcome<String> {
 }
 
 /// Compiles the suite, and returns its image.
-fn compose(compiler: &Path, template: &Path, folder: &Path) -> Outcome<Vec<u8>> {
+fn compose(compiler: &Path, template: &Path, bounds: &str, folder: &Path) -> Outcome<Vec<u8>> {
     let out = folder.join("image");
     let mut command = Command::new(compiler);
-    command.arg("--template").arg(template).arg("--out").arg(&out);
+    command.arg("--template").arg(template).arg("--out").arg(&out).args(["--bounds", bounds]);
     let output = command.output().map_err(|error| Failure::file("start", compiler, &error))?;
     if !output.status.success() {
         let details = String::from_utf8_lossy(&output.stderr).trim_end().to_string();

@@ -42,5 +42,5 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<Infallible, Box<dyn Err
 fn layout(header: &Header) -> Layout {
     let [images, stacks, memory] =
         header.arenas.map(|(base, bytes)| Arena { base: base as usize, bytes: bytes as usize });
-    Layout { images, stacks, memory, memory_is_clear: true }
+    Layout { images, stacks, memory, memory_is_clear: true, windows: Arena { base: 0, bytes: 0 } }
 }

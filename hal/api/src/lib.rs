@@ -46,6 +46,9 @@ pub struct Layout {
     pub memory_is_clear: bool,
     /// Sealed images. Only [`Machine::map_image`] maps anything here.
     pub images: Arena,
+    /// Windows, each of `WINDOW_BYTES`, aligned to that size. Any access faults where [`Machine::window_map`] or
+    /// [`Machine::domain_map_private`] has mapped nothing. Empty if the machine has no addresses to spare.
+    pub windows: Arena,
 }
 
 /// One segment of an image to map.
@@ -284,6 +287,14 @@ pub trait Machine: Sync {
     fn guard(&self, address: usize, bytes: usize);
     /// Releases the memory behind these pages; they read as zero afterwards.
     fn decommit(&self, address: usize, bytes: usize);
+    /// Makes pages of a window readable and writable, for code outside of domains; they read as zero. `memory` are as many
+    /// pages of [`Layout::memory`] that nobody uses, for a machine that has no others. All or nothing.
+    fn window_map(&self, _address: usize, _memory: usize, _bytes: usize) -> Result<(), MapError> {
+        Err(MapError)
+    }
+    /// Takes all pages of the window at this address away: when it returns, no processor reaches them there, and what was
+    /// in them is gone, except from pages of [`Layout::memory`]. May wait for other processors: the caller holds no lock.
+    fn window_release(&self, _address: usize, _bytes: usize) {}
     /// Maps the segments of one image. All or nothing.
     fn map_image(&self, segments: &[Segment<'_>]) -> Result<(), MapError>;
     /// Blocks on this processor until [`wake`](Machine::wake) is called for it or until `deadline_ns` of
@@ -409,7 +420,7 @@ pub trait Machine: Sync {
     ) -> Result<(), MapError> {
         Err(MapError)
     }
-    /// Maps pages of [`Layout::memory`] into a domain at other addresses, which are those of a mapped image, writable. All
+    /// Maps pages of [`Layout::memory`] into a domain at other addresses, those of a mapped image or of a window, writable. All
     /// or nothing. The addresses are not mapped in it yet.
     fn domain_map_private(
         &self,

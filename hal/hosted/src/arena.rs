@@ -11,8 +11,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use abi::limits::STACK_SLOT_BYTES;
-use hal_api::{Arena, Layout};
+use abi::limits::{STACK_SLOT_BYTES, WINDOW_BYTES};
+use hal_api::{Arena, Layout, MapError};
 
 use crate::StartError;
 use crate::domains::ArenaFiles;
@@ -33,11 +33,15 @@ const MEMORY_BYTES: usize = 128 * GIB;
 const MEMORY_MIN_BYTES: usize = GIB / 2;
 const IMAGES_BYTES: usize = 4 * GIB;
 const IMAGES_MIN_BYTES: usize = GIB / 4;
+/// Windows: addresses alone, of which a host has 128 TiB.
+const WINDOWS_BYTES: usize = 4096 * WINDOW_BYTES;
 
 /// Addresses of the arenas of a machine whose run is recorded: 16 TiB and more from what Linux maps by itself.
 const RECORDED_IMAGES: usize = 0x1800_0000_0000;
 const RECORDED_STACKS: usize = 0x1900_0000_0000;
 const RECORDED_MEMORY: usize = 0x1a00_0000_0000;
+/// Where windows are, unless something else is there: the same in every run, recorded or simulated.
+const USUAL_WINDOWS: usize = 0x3000_0000_0000;
 
 /// Implementation of guards on this host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,12 +105,13 @@ impl Reservation {
             stacks: arena(RECORDED_STACKS, stacks),
             memory: arena(RECORDED_MEMORY, memory_bytes.unwrap_or(MEMORY_BYTES)),
             memory_is_clear: true,
+            windows: Arena { base: 0, bytes: 0 },
         };
         Self::at(layout).or_else(|_| Self::new(memory_bytes))
     }
 
     /// Reserves the arenas at the addresses and with the sizes of `layout`, for a machine whose addresses are the same in
-    /// every run.
+    /// every run; windows too, wherever `layout` has them.
     ///
     /// # Errors
     /// Something is mapped there, or the host refuses.
@@ -120,7 +125,8 @@ impl Reservation {
             let refused = |reason| StartError::AddressSpace { arena: name, bytes: arena.bytes, reason };
             reserve_at(arena, access).map_err(refused)?;
         }
-        Ok(Self { layout: Layout { memory_is_clear: true, ..layout }, guards: probe_guards(), is_shared: false })
+        let layout = Layout { memory_is_clear: true, windows: reserve_windows(), ..layout };
+        Ok(Self { layout, guards: probe_guards(), is_shared: false })
     }
 
     fn with_guards(memory_bytes: Option<usize>, guards: GuardKind) -> Result<Self, StartError> {
@@ -138,6 +144,7 @@ impl Reservation {
                 Access::Memory,
             )?,
             memory_is_clear: true,
+            windows: reserve_windows(),
         };
         Ok(Self { layout, guards, is_shared: false })
     }
@@ -179,6 +186,39 @@ impl Reservation {
         assert!(answer == 0, "the host refused to take memory back at {address:#x}: {}", io::Error::last_os_error());
     }
 
+    /// See [`hal_api::Machine::window_map`]. The pages are the host's own.
+    pub fn window_map(&self, address: usize, bytes: usize) -> Result<(), MapError> {
+        self.check_window(address, bytes);
+        let pointer = ptr::with_exposed_provenance_mut(address);
+        // SAFETY: the range is whole pages of windows (`check_window`), which only the kernel hands out, and in which
+        // nothing is before it has asked for it.
+        let answer = unsafe { libc::mprotect(pointer, bytes, libc::PROT_READ | libc::PROT_WRITE) };
+        if answer == 0 { Ok(()) } else { Err(MapError) }
+    }
+
+    /// See [`hal_api::Machine::window_release`].
+    ///
+    /// # Panics
+    /// If the range is not whole pages of windows, or the host refuses: the next owner relies on zeroes and on faults.
+    pub fn window_release(&self, address: usize, bytes: usize) {
+        self.check_window(address, bytes);
+        let pointer = ptr::with_exposed_provenance_mut(address);
+        // SAFETY: as for `window_map`; by calling this the kernel gives up what is in the pages.
+        let answer = unsafe {
+            match libc::mprotect(pointer, bytes, libc::PROT_NONE) {
+                0 => libc::madvise(pointer, bytes, libc::MADV_DONTNEED),
+                refused => refused,
+            }
+        };
+        assert!(answer == 0, "the host refused to take a window back at {address:#x}: {}", io::Error::last_os_error());
+    }
+
+    fn check_window(&self, address: usize, bytes: usize) {
+        let whole_pages = address.is_multiple_of(HOST_PAGE_BYTES) && bytes.is_multiple_of(HOST_PAGE_BYTES);
+        let is_inside = range_within(self.layout.windows, address, bytes);
+        assert!(whole_pages && is_inside, "{bytes} bytes at {address:#x} are not whole pages of windows");
+    }
+
     /// Returns whether the bytes lie in one arena with readable and writable memory.
     pub(crate) fn holds_data(&self, address: usize, bytes: usize) -> bool {
         [self.layout.stacks, self.layout.memory].into_iter().any(|arena| range_within(arena, address, bytes))
@@ -210,6 +250,23 @@ fn reserve(name: &'static str, max_bytes: usize, min_bytes: usize, access: Acces
             Err(_) => bytes = bytes / 2 / STACK_SLOT_BYTES * STACK_SLOT_BYTES,
         }
     }
+}
+
+/// No windows.
+const NONE: Arena = Arena { base: 0, bytes: 0 };
+
+/// Reserves windows, aligned to their size, as many as the host allows; none if it refuses.
+fn reserve_windows() -> Arena {
+    let usual = Arena { base: USUAL_WINDOWS, bytes: WINDOWS_BYTES };
+    if reserve_at(usual, Access::None).is_ok() {
+        return usual;
+    }
+    let reserved = reserve("window", WINDOWS_BYTES, 2 * WINDOW_BYTES, Access::None);
+    reserved.map_or(NONE, |arena| {
+        let base = arena.base.next_multiple_of(WINDOW_BYTES);
+        let bytes = (arena.base + arena.bytes - base) / WINDOW_BYTES * WINDOW_BYTES;
+        Arena { base, bytes }
+    })
 }
 
 fn reserve_exactly(bytes: usize, access: Access) -> io::Result<Arena> {

@@ -275,8 +275,9 @@ impl Domains {
         bytes: usize,
     ) -> Result<(), MapError> {
         let (file, offset) = self.place(memory, bytes).filter(|&(file, _)| file == MEMORY_FILE).ok_or(MapError)?;
-        let is_image = range_within(self.layout.images, address, bytes);
-        let domain = self.get(id).filter(|_| is_image).ok_or(MapError)?;
+        let Layout { images, windows, .. } = self.layout;
+        let may_be_there = [images, windows].into_iter().any(|arena| range_within(arena, address, bytes));
+        let domain = self.get(id).filter(|_| may_be_there).ok_or(MapError)?;
         domain.map_later(address, bytes, libc::PROT_READ | libc::PROT_WRITE, file, offset);
         Ok(())
     }
@@ -292,7 +293,7 @@ impl Domains {
 
     /// See [`hal_api::Machine::domain_unmap`].
     pub(crate) fn unmap(&self, id: DomainId, address: usize, bytes: usize) {
-        let is_known = self.place(address, bytes).is_some();
+        let is_known = self.place(address, bytes).is_some() || range_within(self.layout.windows, address, bytes);
         assert!(is_known, "{bytes} bytes at {address:#x} are in no arena");
         let Some(domain) = self.get(id) else { return };
         let mut state = lock(&domain.state);

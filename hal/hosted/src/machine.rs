@@ -237,6 +237,14 @@ impl Machine for Hosted {
         self.reservation.decommit(address, bytes);
     }
 
+    fn window_map(&self, address: usize, _memory: usize, bytes: usize) -> Result<(), MapError> {
+        self.reservation.window_map(address, bytes)
+    }
+
+    fn window_release(&self, address: usize, bytes: usize) {
+        self.reservation.window_release(address, bytes);
+    }
+
     /// An exact answer costs a system call per stack; host memory is not the scarce resource, so a typical depth will do.
     fn stack_in_use(&self, _address: usize, bytes: usize) -> usize {
         bytes.min(STACK_RESERVE_BYTES)

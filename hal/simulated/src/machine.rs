@@ -121,7 +121,13 @@ impl Simulated {
             return Err(StartError::Processors { asked: processors, most: MAX_PROCESSORS });
         }
         let memory = Arena { base: MEMORY_BASE, bytes: memory_bytes };
-        let reservation = Reservation::at(Layout { images: IMAGES, stacks: STACKS, memory, memory_is_clear: true })?;
+        let reservation = Reservation::at(Layout {
+            images: IMAGES,
+            stacks: STACKS,
+            memory,
+            memory_is_clear: true,
+            windows: Arena { base: 0, bytes: 0 },
+        })?;
         record_host_text();
         let drives = disks
             .into_iter()
@@ -372,6 +378,16 @@ impl Machine for Simulated {
     fn decommit(&self, address: usize, bytes: usize) {
         let _inside = Inside::enter();
         self.reservation.decommit(address, bytes);
+    }
+
+    fn window_map(&self, address: usize, _memory: usize, bytes: usize) -> Result<(), MapError> {
+        let _inside = Inside::enter();
+        self.reservation.window_map(address, bytes)
+    }
+
+    fn window_release(&self, address: usize, bytes: usize) {
+        let _inside = Inside::enter();
+        self.reservation.window_release(address, bytes);
     }
 
     fn map_image(&self, segments: &[Segment<'_>]) -> Result<(), MapError> {

@@ -189,6 +189,7 @@ unsafe fn take_memory(handover: Handover, firmware: Firmware, largest: PageSize)
         memory: Arena { base: arena.start as usize, bytes: arena.bytes() as usize },
         memory_is_clear: false,
         images: Arena { base: images as usize, bytes: image_bytes as usize },
+        windows: Arena { base: paging::WINDOWS_BASE, bytes: paging::WINDOWS_BYTES },
     };
     Ok(Early { firmware, handover, layout, memory, memory_bytes })
 }
@@ -274,7 +275,8 @@ impl Bare {
     fn may_be_in_domain(&self, address: usize, bytes: usize) -> bool {
         let inside = |arena: Arena| arena.contains(address) && bytes <= arena.bytes - (address - arena.base);
         let whole = address.is_multiple_of(FRAME_BYTES) && bytes.is_multiple_of(FRAME_BYTES);
-        whole && (inside(self.layout.memory) || inside(self.layout.images))
+        let Layout { memory, images, windows, .. } = self.layout;
+        whole && [memory, images, windows].into_iter().any(inside)
     }
 }
 
@@ -462,6 +464,14 @@ impl Machine for Bare {
             return Err(MapError);
         }
         domains::map(domain, address, bytes, access).map_err(|NoFrame| MapError)
+    }
+
+    fn window_map(&self, address: usize, memory: usize, bytes: usize) -> Result<(), MapError> {
+        paging::map_window(address, memory, bytes).map_err(|NoFrame| MapError)
+    }
+
+    fn window_release(&self, address: usize, _bytes: usize) {
+        paging::release_window(address);
     }
 
     fn domain_map_private(

@@ -4,13 +4,13 @@
 //! One set of tables for all processors: everything but code in domains (`domains`) runs in one address space. Ordinary memory, images
 //! and devices are mapped at their physical addresses; stacks and the kernel's heap have ranges of
 //! their own, far above. W^X holds, and no memory is mapped twice, except
-//! briefly while an image is copied. Entries are changed by atomic exchanges and never under
+//! that in the windows of programs, and briefly an image that is copied. Entries are changed by atomic exchanges and never under
 //! a lock, because a page fault may occur anywhere in the kernel. Neighbour: `frames`.
 
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
+use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES, WINDOW_BYTES};
 use x86_64::instructions::tlb;
 use x86_64::{PhysAddr, VirtAddr};
 
@@ -34,7 +34,11 @@ pub(crate) const STACKS_BYTES: usize = 65_536 * STACK_SLOT_BYTES;
 /// Start of the kernel's heap.
 const HEAP_BASE: usize = 0x2000_0000_0000;
 const HEAP_MAX_BYTES: usize = 64 << 30;
-/// Start of the windows, one page per processor, through which image pages are written.
+/// Start of the windows of programs.
+pub(crate) const WINDOWS_BASE: usize = 0x4000_0000_0000;
+/// Size of their range: 4,096 windows.
+pub(crate) const WINDOWS_BYTES: usize = 4096 * WINDOW_BYTES;
+/// Start of the pages, one per processor, through which image pages are written.
 const WINDOW_BASE: usize = 0x3000_0000_0000;
 
 /// Access rights of a page.
@@ -127,7 +131,7 @@ pub(crate) fn table(entry: u64) -> &'static Table {
 }
 
 /// Returns the table that an entry points to, allocated if there is none; `None` for an entry of a large page.
-fn descend(entry: &AtomicU64) -> Result<Option<&'static Table>, NoFrame> {
+fn descend(entry: &AtomicU64, who: For) -> Result<Option<&'static Table>, NoFrame> {
     let value = entry.load(Ordering::Acquire);
     if value & LARGE != 0 {
         return Ok(None);
@@ -135,7 +139,7 @@ fn descend(entry: &AtomicU64) -> Result<Option<&'static Table>, NoFrame> {
     if value != 0 {
         return Ok(Some(table(value)));
     }
-    let frame = frames::take(For::Kernel).ok_or(NoFrame)?;
+    let frame = frames::take(who).ok_or(NoFrame)?;
     match entry.compare_exchange(0, frame as u64 | TABLE, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => Ok(Some(table(frame as u64))),
         Err(other) => {
@@ -153,14 +157,19 @@ pub(crate) fn index(address: usize, level: u32) -> usize {
 
 /// Returns the last-level entry of an address, allocating tables on the way.
 fn entry_of(address: usize) -> Result<Option<&'static AtomicU64>, NoFrame> {
+    Ok(last_table(address, For::Kernel)?.map(|table| &table[index(address, 0)]))
+}
+
+/// Returns the last-level table of an address, allocating tables on the way; `None` in a large page.
+fn last_table(address: usize, who: For) -> Result<Option<&'static Table>, NoFrame> {
     let mut table = &ROOT.0;
     for level in [3, 2, 1] {
-        match descend(&table[index(address, level)])? {
+        match descend(&table[index(address, level)], who)? {
             Some(next) => table = next,
             None => return Ok(None),
         }
     }
-    Ok(Some(&table[index(address, 0)]))
+    Ok(Some(table))
 }
 
 /// Returns the last-level entry of an address, if there are tables for it.
@@ -199,7 +208,7 @@ pub(crate) fn map_identity(start: u64, end: u64, access: Access, largest: PageSi
 fn set_identity(address: usize, bits: u64, level: u32) -> Result<(), NoFrame> {
     let mut table = &ROOT.0;
     for upper in (level + 1..=3).rev() {
-        match descend(&table[index(address, upper)])? {
+        match descend(&table[index(address, upper)], For::Kernel)? {
             Some(next) => table = next,
             None => return Ok(()),
         }
@@ -291,6 +300,45 @@ fn give_forgotten(frames_gone: &[usize]) {
     for &frame in frames_gone {
         // SAFETY: it came from `take`, its entry is cleared, and no TLB holds it any more.
         unsafe { frames::give(frame) };
+    }
+}
+
+/// Maps pages of memory at those of a window, whose owner changes nothing else in it meanwhile. All or nothing, but for
+/// tables.
+pub(crate) fn map_window(address: usize, memory: usize, bytes: usize) -> Result<(), NoFrame> {
+    const SPAN: usize = 512 * FRAME_BYTES;
+    let end = address + bytes;
+    for page in (address & !(SPAN - 1)..end).step_by(SPAN) {
+        last_table(page, For::Sip)?;
+    }
+    for page in (address..end).step_by(FRAME_BYTES) {
+        if let Some(entry) = existing_entry(page) {
+            entry.store((memory + (page - address)) as u64 | Access::Write.bits(), Ordering::Release);
+        }
+    }
+    Ok(())
+}
+
+/// Unmaps all of a window, and frees its tables after a TLB shootdown on all processors. A window is whole tables of the
+/// second level, and its owner maps nothing in it meanwhile.
+pub(crate) fn release_window(address: usize) {
+    const SPAN: usize = 1 << 30;
+    const _: () = assert!(WINDOW_BYTES.is_multiple_of(SPAN) && WINDOW_BYTES / SPAN <= 512);
+    let upper = ROOT.0[index(address, 3)].load(Ordering::Acquire);
+    if upper & PRESENT == 0 {
+        return;
+    }
+    let first = index(address, 2);
+    let gone: [u64; WINDOW_BYTES / SPAN] =
+        core::array::from_fn(|number| table(upper)[first + number].swap(0, Ordering::AcqRel));
+    tlb::flush_all();
+    processors::forget_translations();
+    for middle in gone.into_iter().filter(|entry| entry & PRESENT != 0) {
+        let last = table(middle).iter().map(|entry| entry.load(Ordering::Acquire));
+        for entry in last.filter(|entry| entry & PRESENT != 0).chain([middle]) {
+            // SAFETY: a table that `descend` took for this window alone; no entry leads to it, and no TLB holds one.
+            unsafe { frames::give((entry & ADDRESS) as usize) };
+        }
     }
 }
 

@@ -216,6 +216,7 @@ fn finish(process: ProcessRef) {
         memory::free_pages(address, count, process.space.get());
         preempt::pause();
     }
+    process.free_windows();
     // Only a process with a space has any.
     if process.space.get().is_some() {
         process.free_image_data();

@@ -12,6 +12,7 @@ mod quota;
 pub mod stream;
 mod trace;
 mod turn;
+mod windows;
 
 pub use debug_text::SinkRef;
 pub use epitaph::Epitaph;
@@ -33,6 +34,7 @@ pub use turn::Turn;
 
 use crate::audit;
 use crate::lock::{AtomicRef, SpinLock};
+use crate::memory::windows::Window;
 use crate::principal::{self, Principal};
 use crate::program::{Loaded, Program};
 use crate::slab::{Links, List, Listed, Slab, Slot};
@@ -129,6 +131,8 @@ pub struct Pages {
     pub(crate) runs: Runs,
     /// Its copies of its image's data.
     pub(crate) data: Vec<ImageData>,
+    /// Its windows.
+    pub(crate) windows: Vec<Window>,
     /// Total number of pages.
     pub count: usize,
 }

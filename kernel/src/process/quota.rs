@@ -9,13 +9,13 @@ use core::sync::atomic::Ordering;
 use abi::limits::{self, PAGE_BYTES};
 use abi::{Status, TraceKind};
 
-use super::{Blocks, ImageData, Process, ProcessRef};
-use crate::memory;
+use super::{Blocks, ImageData, Pages, Process, ProcessRef};
+use crate::memory::{self, windows::Window};
 use crate::shortage::{ask_for_reclaim, no_room};
 use crate::slab::{Charged, Slot};
 
 /// Index of the memory quota in a [`TraceKind::QuotaExceeded`] event.
-const QUOTA_MEMORY: u64 = 0;
+pub(super) const QUOTA_MEMORY: u64 = 0;
 /// Index of the block quota.
 const QUOTA_BLOCKS: u64 = 1;
 /// Index of the thread quota.
@@ -36,6 +36,16 @@ const ONE_CHANNEL: u64 = 1 << 40;
 pub(super) const PROCESS_BYTES: usize = size_of::<Slot<Process>>();
 /// Kernel memory of one run of pages, in bytes.
 const RUN_BYTES: usize = 48;
+/// Kernel memory of a run that is behind a window.
+const PART_BYTES: usize = size_of::<(usize, usize)>();
+
+impl Pages {
+    /// Bytes that the kernel keeps for the allocations and the parts of windows.
+    fn kept_bytes(&self) -> usize {
+        let parts: usize = self.windows.iter().map(Window::parts).sum();
+        self.runs.len() * RUN_BYTES + parts * PART_BYTES
+    }
+}
 
 impl Slot<Process> {
     /// Traces an exhausted quota.
@@ -211,7 +221,7 @@ impl Slot<Process> {
     pub fn kept_for(&self) -> usize {
         let threads = self.threads.lock().record_bytes();
         let syncs = self.syncs.lock().record_bytes();
-        let runs = self.pages.lock().runs.len() * RUN_BYTES;
+        let runs = self.pages.lock().kept_bytes();
         let channels = (self.channels.load(Ordering::Relaxed) % ONE_CHANNEL) as usize;
         let given = self.life.lock().bytes();
         let own = self.own_principal.bytes();
@@ -257,7 +267,7 @@ impl Slot<Process> {
         Ok(address)
     }
 
-    /// Adds pages right behind an allocation; returns the address of the first.
+    /// Adds pages right behind an allocation, or to a window; returns the address of the first.
     ///
     /// # Errors
     /// There is no such allocation, the quota is exhausted, or the pages behind it are not free.
@@ -265,6 +275,9 @@ impl Slot<Process> {
         let allowed = self.quota().memory_kib as usize * 1024 / PAGE_BYTES;
         if more == 0 {
             return Err(Status::BadArgument);
+        }
+        if let Some(grown) = self.grow_window(address, more, allowed) {
+            return grown;
         }
         let mut pages = self.pages.lock();
         // Nobody finds it while it grows: a thread that frees it meanwhile is refused.
@@ -343,14 +356,22 @@ impl Slot<Process> {
         }
     }
 
-    /// Frees an allocation and returns its number of pages.
+    /// Frees an allocation, or gives a window up, and returns its number of pages.
     pub fn free_pages(&self, address: usize) -> Result<usize, Status> {
+        let count = match self.free_window(address) {
+            Some(count) => count,
+            None => self.free_run(address)?,
+        };
+        self.trace.add(TraceKind::MemoryFreed, address as u64, count as u64);
+        Ok(count)
+    }
+
+    fn free_run(&self, address: usize) -> Result<usize, Status> {
         let mut pages = self.pages.lock();
         let count = pages.runs.remove(address).ok_or(Status::BadArgument)?;
         pages.count -= count;
         drop(pages);
         memory::free_pages(address, count, self.space.get());
-        self.trace.add(TraceKind::MemoryFreed, address as u64, count as u64);
         Ok(count)
     }
 

@@ -17,6 +17,7 @@ fn a_function_that_gives_or_fills_a_block_has_its_contents_recorded() {
             _ if gives_a_block(function) => assert_ne!(gives, Memory::Nothing, "{}", function.name),
             "memory_allocate" => assert_eq!(gives, Memory::ZeroPages),
             "memory_grow" => assert_eq!(gives, Memory::MorePages),
+            "memory_reserve" => assert_eq!(gives, Memory::Window),
             "stream_read" => assert_eq!(gives, Memory::OfArgument(0)),
             "dma_end" => assert_eq!(gives, Memory::OfArgument(1)),
             name if name.contains("_receive") => assert_eq!(gives, Memory::Message, "{name}"),
@@ -49,6 +50,7 @@ fn the_answer_of_every_function_is_recorded() {
             }
             Memory::ZeroPages => Some(Named { handle: 0, address: 0x77, bytes: 3 * PAGE_BYTES as u64 }),
             Memory::MorePages => Some(Named { handle: 0, address: 0x77, bytes: 5 * PAGE_BYTES as u64 }),
+            Memory::Window => Some(Named { handle: 0, address: 0x77, bytes: 0 }),
             Memory::Nothing | Memory::OfArgument(_) => None,
         };
         assert_eq!(named(number, [3, 5], (ok, value), written).first().copied(), expected, "{}", function.name);

@@ -1,6 +1,7 @@
 //! Writing what a process was given to where it was, after checking that this is memory of programs: the addresses come
 //! from a file.
 
+use abi::limits::{PAGE_BYTES, WINDOW_BYTES};
 use recording::{Block, Content};
 
 use crate::machine::machine;
@@ -8,12 +9,12 @@ use crate::machine::machine;
 /// Writes what is in a block, if all of it lies in the memory arena; whether it does.
 pub fn write(block: &Block) -> bool {
     let (Ok(address), Ok(bytes)) = (usize::try_from(block.address), usize::try_from(block.bytes)) else { return false };
-    if !is_inside(address, bytes) {
+    if !is_inside(address, bytes) && !is_of_window(address, bytes) {
         return false;
     }
     match &block.content {
         Content::Left => {}
-        // SAFETY: the bytes lie in the memory arena, which only replayed programs use, and none runs.
+        // SAFETY: the bytes lie in the memory arena or in pages of windows, which only replayed programs use, and none runs.
         Content::Zero => unsafe { core::ptr::write_bytes(address as *mut u8, 0, bytes) },
         Content::Bytes(words) => {
             let count = bytes.min(words.len() * 8);
@@ -42,6 +43,20 @@ pub fn bytes(address: u64, bytes: u64) -> &'static [u8] {
         },
         _ => &[],
     }
+}
+
+/// Whether all of it lies in windows. They get pages as they grow, and lose them when they are reserved anew.
+fn is_of_window(address: usize, bytes: usize) -> bool {
+    let windows = machine().layout().windows;
+    let is_page = address.is_multiple_of(PAGE_BYTES) && bytes.is_multiple_of(PAGE_BYTES);
+    if !windows.contains(address) || bytes > windows.bytes - (address - windows.base) || !is_page {
+        return false;
+    }
+    if bytes == 0 {
+        machine().window_release(address & !(WINDOW_BYTES - 1), WINDOW_BYTES);
+        return true;
+    }
+    machine().window_map(address, 0, bytes).is_ok()
 }
 
 fn is_inside(address: usize, bytes: usize) -> bool {

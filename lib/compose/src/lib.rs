@@ -20,7 +20,7 @@ use core::fmt;
 
 use abi::limits::PAGE_BYTES;
 use image_check::{Image, faults};
-use wasm_record::layout::{HEADER_MAGIC, HEADER_WORDS};
+use wasm_record::layout::{HEADER_BOUNDS, HEADER_MAGIC, HEADER_WORDS};
 use wasm_translate::{Target, Translated};
 
 use file::{Added, write};
@@ -127,6 +127,7 @@ pub fn link(
     put(&mut data, 32, &(translated.functions.len() as u64).to_le_bytes());
     point(&mut data, 40, base + layout.entries as u64);
     put(&mut data, 48, &(translated.entries.len() as u64).to_le_bytes());
+    put(&mut data, HEADER_BOUNDS, &(translated.bounds as u64).to_le_bytes());
     let starts = translated.functions.iter().chain(&translated.entries);
     for (number, start) in starts.enumerate() {
         point(&mut data, layout.functions + number * 8, text + u64::from(*start));

@@ -56,7 +56,13 @@ pub struct WasmModule {
     pub path: String,
     /// Name of the template.
     pub template: String,
+    /// How its code keeps to linear memory: one of [`BOUNDS`].
+    pub bounds: String,
 }
+
+/// Ways in which a module's code keeps to linear memory: by addresses that are reserved behind it, which is the default,
+/// or by comparing each index.
+pub const BOUNDS: &[&str] = &["guarded", "checked"];
 
 /// Template of a module whose manifest names none.
 pub const DEFAULT_TEMPLATE: &str = "wasi";
@@ -217,6 +223,7 @@ impl Reader<'_> {
             return Body { code, crate_path: Some(".".into()), ..Body::default() };
         };
         let (wasm, template) = (table.text("wasm"), table.text("template"));
+        let bounds = table.word("bounds", |word| BOUNDS.iter().find(|bounds| **bounds == word).copied());
         let (path, script, entry) = (table.text("crate"), table.text("script"), table.text("entry"));
         // For the builder alone, which decides whether a program may declare it.
         table.flag("unsafe-for-tests");
@@ -248,12 +255,20 @@ impl Reader<'_> {
             let template = template.map_or(DEFAULT_TEMPLATE.into(), |template| template.value);
             return Body {
                 code: Some(image),
-                wasm: Some(WasmModule { path: wasm.value, template }),
+                wasm: Some(WasmModule {
+                    path: wasm.value,
+                    template,
+                    bounds: bounds.map_or(BOUNDS[0], |bounds| bounds.value).into(),
+                }),
                 ..Body::default()
             };
         }
         if let Some(template) = template {
             problem("[code] has a template and no WebAssembly module", &template.span, "only a module has one");
+            return Body::default();
+        }
+        if let Some(bounds) = bounds {
+            problem("[code] has bounds and no WebAssembly module", &bounds.span, "only a module has them");
             return Body::default();
         }
         match (path, script, entry) {

@@ -7,6 +7,7 @@
 use abi::ABI_VERSION;
 use manifest_model::{Category, ContractSide, Domain, ParameterKind, Permission, Quota, Restart, Side};
 
+use crate::program::BOUNDS;
 use assertions::ASSERT;
 pub use system::{FROM_ROOT, SYSTEM};
 
@@ -259,6 +260,12 @@ static CODE: Shape = Shape {
             "`\"wasi\"`",
             "the template that plays the host of the module: a folder of `templates/`",
         ),
+        optional(
+            "bounds",
+            Kind::Word(BOUNDS),
+            "`\"guarded\"`",
+            "how the module's code keeps to its memory: `guarded`, by reserved addresses behind it, or `checked`, by a comparison at each access",
+        ),
         optional("wasm-template", Kind::Boolean, "false", "the crate is a template, to which modules are added"),
         optional(
             "unsafe-for-tests",
@@ -267,7 +274,7 @@ static CODE: Shape = Shape {
             "the crate of a test holds unsafe code to attack the system with; built only where that is asked for",
         ),
     ],
-    together: r#""oneOf": [{ "required": ["crate"], "not": { "required": ["template"] } }, { "required": ["script"], "not": { "anyOf": [{ "required": ["entry"] }, { "required": ["unsafe"] }, { "required": ["c"] }, { "required": ["c-headers"] }, { "required": ["template"] }] } }, { "required": ["wasm"], "not": { "anyOf": [{ "required": ["entry"] }, { "required": ["unsafe"] }, { "required": ["c"] }, { "required": ["c-headers"] }] } }]"#,
+    together: r#""oneOf": [{ "required": ["crate"], "not": { "anyOf": [{ "required": ["template"] }, { "required": ["bounds"] }] } }, { "required": ["script"], "not": { "anyOf": [{ "required": ["entry"] }, { "required": ["unsafe"] }, { "required": ["c"] }, { "required": ["c-headers"] }, { "required": ["template"] }, { "required": ["bounds"] }] } }, { "required": ["wasm"], "not": { "anyOf": [{ "required": ["entry"] }, { "required": ["unsafe"] }, { "required": ["c"] }, { "required": ["c-headers"] }] } }]"#,
 };
 
 static CONTRACT: Shape = shape(

@@ -1,6 +1,6 @@
 //! Memory accesses: where an address lies, and what is read there.
 
-use wasm_record::layout::{MEMORY_BASE, MEMORY_BYTES};
+use wasm_record::layout::{MEMORY_BASE, MEMORY_BYTES, WINDOW_BYTES};
 
 use crate::Rule;
 use crate::decode::{Memory, PAGE};
@@ -41,6 +41,7 @@ impl Function<'_> {
     pub fn check(&self, state: &mut State, address: Value, bytes: i64, mode: Mode) -> Result<(), Refusal> {
         match address.base {
             Base::Memory => check_memory(state, address, bytes),
+            Base::Window => check_window(state, address, bytes),
             Base::Table(table) => check_table(state, address, bytes, table),
             Base::Context => self.check_context(address, bytes, mode),
             Base::Stack => self.check_stack(state, address, bytes),
@@ -120,6 +121,7 @@ impl Function<'_> {
 
     fn word_of_context(&self, state: &mut State, offset: i64) -> Value {
         let base = match offset {
+            _ if offset == i64::from(MEMORY_BASE) && self.part.has_window => Base::Window,
             _ if offset == i64::from(MEMORY_BASE) => Base::Memory,
             _ if offset == i64::from(MEMORY_BYTES) => Base::MemoryBytes,
             _ => match self.part.table_word(offset) {
@@ -212,6 +214,18 @@ fn check_memory(state: &State, address: Value, bytes: i64) -> Result<(), Refusal
         Ok(())
     } else {
         Err((Rule::Access, "the index is not proven to be within linear memory"))
+    }
+}
+
+/// What is behind memory in a window faults, and memory does not move. A window is for a module that has memory alone: the
+/// address is that of none otherwise.
+fn check_window(state: &State, address: Value, bytes: i64) -> Result<(), Refusal> {
+    let last = state.max(Value { base: Base::Zero, ..address });
+    let is_inside = last.checked_add(bytes as u64).is_some_and(|end| end <= WINDOW_BYTES);
+    if is_inside {
+        Ok(())
+    } else {
+        Err((Rule::Access, "the index and offset are not proven to be within the window of linear memory"))
     }
 }
 

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use wasm_record::layout::{
-    ARGUMENTS, HEADER_MAGIC, HEADER_WORDS, MAX_GLOBALS, MAX_TABLES, RUNTIME, SLOT_BYTES, TABLES, global,
+    ARGUMENTS, Bounds, HEADER_BOUNDS, HEADER_MAGIC, HEADER_WORDS, MAX_GLOBALS, MAX_TABLES, RUNTIME, SLOT_BYTES, TABLES, global,
 };
 use wasm_record::{Record, Signature};
 
@@ -53,6 +53,8 @@ pub struct Part {
     /// Address of the array of its functions' signatures.
     pub signature_array: u64,
     tables: u32,
+    /// Whether its memory lies in a window.
+    pub has_window: bool,
     /// Size of the context, in bytes.
     context_bytes: u32,
 }
@@ -69,6 +71,7 @@ struct Arrays {
     end: u64,
     function_count: u64,
     entry_count: u64,
+    bounds: Bounds,
 }
 
 impl Arrays {
@@ -83,6 +86,8 @@ impl Arrays {
             return Err(wrong(base, "there is no header of a module"));
         }
         let (function_count, entry_count) = (word(FUNCTION_COUNT)?, word(ENTRY_COUNT)?);
+        let bounds = Bounds::of(word(HEADER_BOUNDS as u64)?);
+        let bounds = bounds.ok_or_else(|| wrong(base, "the header names bounds that there are not"))?;
         let behind = |at: u64, count: u64, bytes: u64| count.checked_mul(bytes).and_then(|bytes| at.checked_add(bytes));
         let functions = base.saturating_add(HEADER_BYTES);
         let laid_out = behind(functions, function_count, POINTER_BYTES).and_then(|entries| {
@@ -92,7 +97,7 @@ impl Arrays {
         let data_end = base.checked_add(module.data.len() as u64);
         match laid_out.zip(data_end) {
             Some(((entries, signatures, end), data_end)) if end <= data_end => {
-                Ok(Arrays { functions, entries, signatures, end, function_count, entry_count })
+                Ok(Arrays { functions, entries, signatures, end, function_count, entry_count, bounds })
             }
             _ => Err(wrong(base, "the arrays reach beyond the data")),
         }
@@ -310,6 +315,7 @@ fn part(
         function_array: arrays.functions + u64::from(functions) * POINTER_BYTES,
         signature_array,
         tables,
+        has_window: arrays.bounds == Bounds::Guarded && record.memory.is_some(),
         context_bytes: global(tables, record.globals.len() as u32),
     })
 }

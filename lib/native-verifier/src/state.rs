@@ -310,7 +310,7 @@ impl State {
         let places = self.registers.iter_mut().chain(self.slots.iter_mut().map(|(_, place)| place));
         for place in places {
             let is_it = (place.scale, place.symbol) == (value.scale, value.symbol);
-            if is_it && matches!(place.base, Base::Zero | Base::Memory) {
+            if is_it && matches!(place.base, Base::Zero | Base::Memory | Base::Window) {
                 *place = Value { scale: 1, symbol, ..*place };
             }
         }

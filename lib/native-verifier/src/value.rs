@@ -24,6 +24,8 @@ pub enum Base {
     Results,
     /// The address of linear memory, as it is in the context.
     Memory,
+    /// The same in guard mode: that of a window, which no call changes.
+    Window,
     /// The size of linear memory.
     MemoryBytes,
     /// The address of a table's entries.

@@ -4,6 +4,7 @@ mod common;
 use std::fmt::Write;
 
 use wasm_record::Imports;
+use wasm_record::layout::Bounds;
 
 fn imports() -> Imports {
     let many = "i32 ".repeat(20);
@@ -11,9 +12,14 @@ fn imports() -> Imports {
     Imports::parse(&list).expect("a list of imports")
 }
 
-/// Compiles a module, and wants all of it proven.
+/// Compiles a module with either bounds, and wants all of it proven; returns that with checked ones.
 fn proven(module: &str) -> compose::Linked {
-    let linked = common::compile(module.as_bytes(), &imports()).expect("compiles");
+    let [checked, _] = common::BOUNDS.map(|bounds| proven_with(module, bounds));
+    checked
+}
+
+fn proven_with(module: &str, bounds: Bounds) -> compose::Linked {
+    let linked = common::compile(module.as_bytes(), &imports(), bounds).expect("compiles");
     let (_, violations) = native_verifier::verify_all(&common::module(&linked)).expect("a sound layout");
     let shown: Vec<String> =
         violations.iter().map(|one| format!("{one}\n{}", common::around(&linked, one.address))).collect();

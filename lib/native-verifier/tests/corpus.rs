@@ -70,8 +70,8 @@ fn value_type(kind: &ValType) -> ValueType {
 
 fn proven(modules: &[Vec<u8>]) {
     let (mut functions, mut bytes, mut time) = (0, 0, Duration::ZERO);
-    for module in modules {
-        let linked = common::compile(module, &imports(module)).expect("compiles");
+    for (module, bounds) in modules.iter().flat_map(|module| common::BOUNDS.map(|bounds| (module, bounds))) {
+        let linked = common::compile(module, &imports(module), bounds).expect("compiles");
         let start = Instant::now();
         let outcome = common::verify(&linked);
         time += start.elapsed();

@@ -27,6 +27,8 @@ pub enum Memory {
     ZeroPages,
     /// As many zeroed pages as the second argument says, at the value.
     MorePages,
+    /// A window without pages, at the value.
+    Window,
     /// The block that this argument names has been written to.
     OfArgument(usize),
 }
@@ -55,6 +57,7 @@ const fn memory_by(function: &[u8]) -> Memory {
         b"heap_allocate" => Memory::ZeroBlock,
         b"memory_allocate" => Memory::ZeroPages,
         b"memory_grow" => Memory::MorePages,
+        b"memory_reserve" => Memory::Window,
         b"list_processes" | b"list_threads" | b"list_channels" | b"list_counters" | b"list_latencies"
         | b"stream_read" => Memory::OfArgument(0),
         b"list_trace" | b"dma_end" => Memory::OfArgument(1),
@@ -186,6 +189,7 @@ pub fn named(function: usize, arguments: [u64; 2], (status, value): (u64, u64), 
         Memory::ZeroPages if is_ok => {
             [Named { handle: 0, address: value, bytes: arguments[0].saturating_mul(PAGE_BYTES as u64) }].into()
         }
+        Memory::Window if is_ok => [Named { handle: 0, address: value, bytes: 0 }].into(),
         Memory::MorePages if is_ok => {
             [Named { handle: 0, address: value, bytes: arguments[1].saturating_mul(PAGE_BYTES as u64) }].into()
         }

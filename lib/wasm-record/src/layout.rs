@@ -37,8 +37,45 @@ pub const fn global(tables: u32, index: u32) -> u32 {
 /// First word of the header.
 pub const HEADER_MAGIC: u64 = u64::from_le_bytes(*b"SINGWASM");
 /// Number of 8-byte words of the header: magic, address and size of the record, address of the function pointers and
-/// their number, address of the entries and their number (one for each signature), and a zero.
+/// their number, address of the entries and their number (one for each signature), and the number of the [`Bounds`].
 pub const HEADER_WORDS: usize = 8;
+/// Place of the number of the [`Bounds`] in the header, in bytes.
+pub const HEADER_BOUNDS: usize = 56;
+
+/// Size of the addresses that linear memory lies at the start of, in guard mode: a window of the kernel's, in bytes.
+pub const WINDOW_BYTES: u64 = 8 << 30;
+
+/// How code keeps to linear memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u64)]
+pub enum Bounds {
+    /// It compares each index with the size of memory. Such code runs on every machine.
+    #[default]
+    Checked = 0,
+    /// Memory lies at the start of [`WINDOW_BYTES`] of addresses of its own, in which every index of 32 bits with a
+    /// small offset ends: what is behind memory faults.
+    Guarded = 1,
+}
+
+impl Bounds {
+    /// Returns those of a name, as manifests have it.
+    pub fn named(name: &str) -> Option<Bounds> {
+        match name {
+            "checked" => Some(Bounds::Checked),
+            "guarded" => Some(Bounds::Guarded),
+            _ => None,
+        }
+    }
+
+    /// Returns those with a number.
+    pub const fn of(number: u64) -> Option<Bounds> {
+        match number {
+            0 => Some(Bounds::Checked),
+            1 => Some(Bounds::Guarded),
+            _ => None,
+        }
+    }
+}
 
 /// First bytes of a template's description: what a composer looks for in its image.
 pub const TEMPLATE_MAGIC: &[u8; 16] = b"SING-TEMPLATE-01";

@@ -5,6 +5,7 @@
 
 use alloc::vec::Vec;
 
+use wasm_record::layout::Bounds;
 use wasm_record::{Function, Malformed, Part, Record};
 
 use crate::translated::{ALIGNMENT, Relocation, TRAP, TableEntry, Target, Translated, Trap};
@@ -14,13 +15,14 @@ const FUNCTION_BYTES: usize = 8;
 /// Size of a number in the array of the functions' signatures.
 const SIGNATURE_BYTES: usize = 4;
 
-/// Makes one of several modules. Its record names all of their functions, and has theirs as its parts; `attachment` is put
+/// Makes one of several modules, all compiled with the same bounds. Its record names all of their functions, and has theirs as its parts; `attachment` is put
 /// into it for the template.
 ///
 /// # Errors
 /// A record is malformed, which one that [`translate`](crate::translate) wrote is not.
 pub fn bundle(modules: &[Translated], attachment: &[u8]) -> Result<Translated, Malformed> {
-    let mut out = Translated::default();
+    let bounds = modules.first().map_or(Bounds::default(), |module| module.bounds);
+    let mut out = Translated { bounds, ..Translated::default() };
     let mut record = Record { attachment, ..Record::default() };
     for module in modules {
         let own = Record::parse(&module.record)?;

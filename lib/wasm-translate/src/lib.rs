@@ -24,6 +24,8 @@ mod translated;
 
 pub use bundle::bundle;
 pub use error::Error;
+pub use wasm_record::layout::Bounds;
+
 pub use translated::{Relocation, TableEntry, Target, Translated, Trap, TrapKind};
 
 use alloc::format;
@@ -58,15 +60,20 @@ pub mod limits {
     pub const PLACED_VALUES: usize = 100_000_000;
 }
 
-/// Compiles a module for a template that offers these imports. `progress` is called after each function with their number and that of all.
+/// Compiles a module for a template that offers these imports, with these bounds of linear memory. `progress` is called after each function with their number and that of all.
 ///
 /// # Errors
 /// The module is malformed, invalid, over a limit, uses what is not supported, or imports what the template does not offer.
-pub fn translate(bytes: &[u8], imports: &Imports, progress: &mut dyn FnMut(usize, usize)) -> Result<Translated, Error> {
+pub fn translate(
+    bytes: &[u8],
+    imports: &Imports,
+    bounds: Bounds,
+    progress: &mut dyn FnMut(usize, usize),
+) -> Result<Translated, Error> {
     if bytes.len() > limits::MODULE_BYTES {
         return Err(Error::Limit { what: "bytes of the module", most: limits::MODULE_BYTES });
     }
-    let (module, bodies) = Module::parse(bytes, imports)?;
+    let (module, bodies) = Module::parse(bytes, imports, bounds)?;
     let backend = Backend::new()?;
     let mut assembler = Assembler::default();
     let all = module.functions.len() + module.signatures.len();
@@ -83,7 +90,9 @@ pub fn translate(bytes: &[u8], imports: &Imports, progress: &mut dyn FnMut(usize
     }
     let signatures = module.functions.iter().map(|function| function.signature).collect();
     let record: Record<'_> = module.record();
-    assembler.finish(signatures, record.encode())
+    let mut translated = assembler.finish(signatures, record.encode())?;
+    translated.bounds = bounds;
+    Ok(translated)
 }
 
 fn unsupported(what: impl core::fmt::Debug) -> Error {

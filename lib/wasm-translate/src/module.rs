@@ -6,7 +6,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::ops::Range;
 
-use wasm_record::layout::{MAX_ARGUMENTS, MAX_GLOBALS, MAX_TABLES};
+use wasm_record::layout::{Bounds, MAX_ARGUMENTS, MAX_GLOBALS, MAX_TABLES};
 use wasm_record::{
     Data, Element, Export, ExportKind, Function, Global, ImportKind, Imports, Limits, MAX_MEMORY_PAGES, Mode, Record,
     Signature, Table, ValueType,
@@ -50,6 +50,8 @@ pub struct Module<'a> {
     pub types: Vec<u32>,
     pub functions: Vec<Function<'a>>,
     pub memory: Option<Limits>,
+    /// How code keeps to memory.
+    pub bounds: Bounds,
     pub tables: Vec<Table>,
     /// Those of the module, and behind them those for exceptions, if it has tags.
     pub globals: Vec<Global>,
@@ -66,13 +68,14 @@ pub struct Module<'a> {
 
 impl<'a> Module<'a> {
     /// Reads a module; returns the bodies of its functions too.
-    pub fn parse(bytes: &'a [u8], imports: &Imports) -> Result<(Module<'a>, Vec<Body<'a>>), Error> {
+    pub fn parse(bytes: &'a [u8], imports: &Imports, bounds: Bounds) -> Result<(Module<'a>, Vec<Body<'a>>), Error> {
         let mut reader = Reading {
             module: Module {
                 signatures: Vec::new(),
                 types: Vec::new(),
                 functions: Vec::new(),
                 memory: None,
+                bounds,
                 tables: Vec::new(),
                 globals: Vec::new(),
                 tags: Vec::new(),

@@ -2,6 +2,8 @@
 
 use alloc::vec::Vec;
 
+use wasm_record::layout::Bounds;
+
 use crate::Error;
 use crate::separate::Separated;
 
@@ -121,6 +123,8 @@ pub struct Translated {
     pub traps: Vec<Trap>,
     /// The [`Record`](wasm_record::Record).
     pub record: Vec<u8>,
+    /// How code keeps to linear memory.
+    pub bounds: Bounds,
 }
 
 /// Puts functions together.

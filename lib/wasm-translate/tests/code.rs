@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use iced_x86::{Decoder, DecoderOptions, Instruction, Mnemonic, OpKind, Register};
+use wasm_record::layout::Bounds;
 use wasm_record::{Imports, Record};
 use wasm_translate::{Error, Target, Translated, bundle, translate};
 
 fn compiled(text: &str) -> Result<Translated, Error> {
     let bytes = wat::parse_str(text).expect("a module");
-    translate(&bytes, &Imports::default(), &mut |_, _| ())
+    translate(&bytes, &Imports::default(), Bounds::Checked, &mut |_, _| ())
 }
 
 /// All instructions, after the references are pointed at the text's end: each must be one, and branches lead to others.

@@ -3,12 +3,13 @@
 use std::fmt::Write;
 
 use wasm_record::Imports;
+use wasm_record::layout::Bounds;
 use wasm_translate::{Error, translate};
 
 /// Compiles a module; returns what is refused.
 fn refusal(text: &str) -> String {
     let bytes = wat::parse_str(text).expect("a module");
-    match translate(&bytes, &Imports::default(), &mut |_, _| ()) {
+    match translate(&bytes, &Imports::default(), Bounds::Checked, &mut |_, _| ()) {
         Err(error @ (Error::Function { .. } | Error::Limit { .. })) => error.to_string(),
         other => panic!("{:?}", other.map(|translated| translated.text.len())),
     }
@@ -77,5 +78,5 @@ fn locals_and_values_and_signatures_have_limits() {
 fn deep_nesting_is_no_recursion() {
     let text = format!("(module (func {} {}))", "block ".repeat(5_000), "end ".repeat(5_000));
     let bytes = wat::parse_str(&text).expect("a module");
-    assert!(translate(&bytes, &Imports::default(), &mut |_, _| ()).is_ok());
+    assert!(translate(&bytes, &Imports::default(), Bounds::Checked, &mut |_, _| ()).is_ok());
 }

@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use compose::Template;
 use image_check::Image;
+use wasm_translate::Bounds;
 
 /// Compiles a WebAssembly module into an image of a template.
 #[derive(Debug, Parser)]
@@ -21,6 +22,10 @@ struct Arguments {
     /// The module, in the binary format
     #[arg(long, value_name = "FILE")]
     module: PathBuf,
+
+    /// How code keeps to linear memory: `guarded`, by reserved addresses, or `checked`, on every machine
+    #[arg(long, value_name = "BOUNDS", default_value = "guarded", value_parser = bounds)]
+    bounds: Bounds,
 
     /// Where the image goes
     #[arg(long, value_name = "FILE")]
@@ -43,7 +48,9 @@ fn run(arguments: &Arguments) -> Result<(), String> {
     let module = read(&arguments.module)?;
     let shown = arguments.module.display();
     let mut progress = Progress { is_shown: std::io::stderr().is_terminal(), percent: 0 };
-    let translated = wasm_translate::translate(&module, &template.imports, &mut |done, all| progress.show(done, all));
+    let translated = wasm_translate::translate(&module, &template.imports, arguments.bounds, &mut |done, all| {
+        progress.show(done, all);
+    });
     progress.end();
     let translated = translated.map_err(|error| format!("{shown}: {error}"))?;
     let image = compose::compose(&template, &translated).map_err(|error| format!("{shown}: {error}"))?;
@@ -53,6 +60,10 @@ fn run(arguments: &Arguments) -> Result<(), String> {
         format!("{shown}: the code made of it is not proven safe: {error}; report it with the module")
     })?;
     std::fs::write(&arguments.out, image).map_err(|error| format!("{}: {error}", arguments.out.display()))
+}
+
+fn bounds(name: &str) -> Result<Bounds, String> {
+    Bounds::named(name).ok_or_else(|| "write `guarded` or `checked`".into())
 }
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {

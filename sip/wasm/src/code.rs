@@ -5,7 +5,7 @@
 
 use alloc::format;
 
-use wasm_record::layout::{Builtin, HEADER_MAGIC, TEMPLATE_MAGIC};
+use wasm_record::layout::{Bounds, Builtin, HEADER_MAGIC, TEMPLATE_MAGIC};
 use wasm_record::{ExportKind, Record};
 
 use crate::caller::Caller;
@@ -52,7 +52,7 @@ pub struct Header {
     function_count: usize,
     entries: *const usize,
     entry_count: usize,
-    reserved: u64,
+    bounds: u64,
 }
 
 /// Code and record of a module in this image, for as long as the process lives.
@@ -61,6 +61,7 @@ pub struct Code {
     pub(crate) record: &'static [u8],
     functions: &'static [usize],
     entries: &'static [usize],
+    pub(crate) bounds: Bounds,
 }
 
 /// Reads the header. Panics if there is none.
@@ -73,10 +74,12 @@ pub unsafe fn module(header: *const Header) -> Module {
     let code = unsafe {
         let header = &*header;
         assert!(header.magic == HEADER_MAGIC, "the image has no module");
+        let Some(bounds) = Bounds::of(header.bounds) else { panic!("the header of the module is damaged") };
         Code {
             record: core::slice::from_raw_parts(header.record, header.record_bytes),
             functions: core::slice::from_raw_parts(header.functions, header.function_count),
             entries: core::slice::from_raw_parts(header.entries, header.entry_count),
+            bounds,
         }
     };
     Module::new(code)
@@ -94,6 +97,7 @@ impl Code {
             record: part.record,
             functions: range(part.functions, end.map(|end| end.functions), self.functions)?,
             entries: range(part.entries, end.map(|end| end.entries), self.entries)?,
+            bounds: self.bounds,
         })
     }
 

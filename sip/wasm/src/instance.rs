@@ -6,6 +6,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 
+use sip::Status;
 use wasm_record::layout::MAX_ARGUMENTS;
 use wasm_record::{ExportKind, Mode};
 
@@ -38,6 +39,8 @@ pub enum StartError {
         /// Pages of linear memory that the module begins with.
         pages: u64,
     },
+    /// The code was made for memory with reserved addresses behind it, and there are none.
+    Window(Status),
     /// The quota does not suffice for tables.
     Tables {
         /// Entries that they begin with.
@@ -56,6 +59,11 @@ impl fmt::Display for StartError {
                 f,
                 "the module begins with {pages} pages of memory (64 KiB each), more than its manifest's memory_kib allows"
             ),
+            StartError::Window(Status::NotFound) => f.write_str(
+                "the module was compiled for memory with reserved addresses (bounds = \"guarded\"), which this machine \
+                 has none of; build it with bounds = \"checked\"",
+            ),
+            StartError::Window(status) => write!(f, "no addresses can be reserved for the module's memory: {status}"),
             StartError::Tables { entries } => {
                 write!(
                     f,
@@ -101,9 +109,7 @@ impl Instance {
             return Err(StartError::Bundle);
         }
         let memory = match record.memory {
-            Some(limits) => {
-                Some(LinearMemory::new(limits.min, limits.max).ok_or(StartError::Memory { pages: limits.min })?)
-            }
+            Some(limits) => Some(LinearMemory::new(module.code.bounds, limits)?),
             None => None,
         };
         let entries = record.tables.iter().fold(0, |sum: u64, table| sum.saturating_add(table.limits.min));

@@ -1,44 +1,100 @@
 //! Linear memory: zeroed bytes whose address code has.
+//!
+//! Guarded code gets a window, whose address never changes; checked code an allocation, which moves when it cannot grow.
 
 use alloc::alloc::{alloc_zeroed, dealloc};
 use core::alloc::Layout;
 use core::ptr::NonNull;
 
 use sip::allocator::grow_in_place;
-use wasm_record::{MAX_MEMORY_PAGES, WASM_PAGE_BYTES};
+use sip::window::{self, Window};
+use wasm_record::layout::{self, Bounds};
+use wasm_record::{Limits, MAX_MEMORY_PAGES, WASM_PAGE_BYTES};
+
+use crate::StartError;
 
 /// Alignment of linear memory, which lets its allocation be pages of its own.
 const ALIGNMENT: usize = 4096;
+/// What the verifier proves accesses to lie in is what the kernel reserves, and memory cannot be larger.
+const _: () = assert!(window::WINDOW_BYTES as u64 == layout::WINDOW_BYTES);
 
 /// Linear memory, in whole pages of WebAssembly.
 pub(crate) struct LinearMemory {
+    place: Place,
+    max_pages: u64,
+}
+
+enum Place {
+    Allocated(Allocation),
+    Window(Window),
+}
+
+/// Bytes that may move.
+struct Allocation {
     start: NonNull<u8>,
     bytes: usize,
-    max_pages: u64,
+}
+
+impl LinearMemory {
+    /// Memory of the minimum of pages, all zero, where code with these bounds has it.
+    pub(crate) fn new(bounds: Bounds, limits: Limits) -> Result<LinearMemory, StartError> {
+        let place = match bounds {
+            Bounds::Checked => Place::Allocated(Allocation { start: NonNull::dangling(), bytes: 0 }),
+            Bounds::Guarded => Place::Window(Window::reserve().map_err(StartError::Window)?),
+        };
+        let mut memory = LinearMemory { place, max_pages: limits.max.min(MAX_MEMORY_PAGES) };
+        match memory.grow(limits.min) {
+            Some(_) => Ok(memory),
+            None => Err(StartError::Memory { pages: limits.min }),
+        }
+    }
+
+    /// Adds pages, all zero; returns the former number of pages, or `None` if there is not enough.
+    pub(crate) fn grow(&mut self, pages: u64) -> Option<u64> {
+        let former = self.bytes() as u64 / WASM_PAGE_BYTES;
+        let wanted = former.checked_add(pages).filter(|&wanted| wanted <= self.max_pages)?;
+        let bytes = usize::try_from(wanted * WASM_PAGE_BYTES).ok()?;
+        match &mut self.place {
+            Place::Allocated(allocation) => allocation.grow(bytes)?,
+            Place::Window(window) => window.grow((bytes - window.bytes()) / ALIGNMENT).ok()?,
+        }
+        Some(former)
+    }
+
+    /// Its address, for code.
+    pub(crate) fn address(&self) -> usize {
+        match &self.place {
+            Place::Allocated(allocation) => allocation.start.as_ptr().expose_provenance(),
+            Place::Window(window) => window.address(),
+        }
+    }
+
+    /// Its size.
+    pub(crate) fn bytes(&self) -> usize {
+        match &self.place {
+            Place::Allocated(allocation) => allocation.bytes,
+            Place::Window(window) => window.bytes(),
+        }
+    }
+
+    /// Its bytes.
+    pub(crate) fn slice(&mut self) -> &mut [u8] {
+        match &mut self.place {
+            Place::Allocated(allocation) => allocation.slice(),
+            Place::Window(window) => window.slice(),
+        }
+    }
 }
 
 fn layout(bytes: usize) -> Option<Layout> {
     Layout::from_size_align(bytes, ALIGNMENT).ok()
 }
 
-impl LinearMemory {
-    /// Memory of this many pages, all zero; `None` if there is not enough.
-    pub(crate) fn new(pages: u64, max_pages: u64) -> Option<LinearMemory> {
-        let max_pages = max_pages.min(MAX_MEMORY_PAGES);
-        let mut memory = LinearMemory { start: NonNull::dangling(), bytes: 0, max_pages };
-        memory.grow(pages).map(|_| memory)
-    }
-
-    /// Adds pages, all zero; returns the former number of pages, or `None` if there is not enough.
-    pub(crate) fn grow(&mut self, pages: u64) -> Option<u64> {
-        let former = self.bytes as u64 / WASM_PAGE_BYTES;
-        let wanted = former.checked_add(pages).filter(|&wanted| wanted <= self.max_pages)?;
-        let bytes = usize::try_from(wanted * WASM_PAGE_BYTES).ok()?;
-        if bytes == self.bytes {
-            return Some(former);
-        }
-        if self.grow_in_place(bytes) {
-            return Some(former);
+impl Allocation {
+    /// Grows to a size, which is not smaller.
+    fn grow(&mut self, bytes: usize) -> Option<()> {
+        if bytes == self.bytes || self.grow_in_place(bytes) {
+            return Some(());
         }
         // SAFETY: the size is not zero: it is more than before.
         let start = NonNull::new(unsafe { alloc_zeroed(layout(bytes)?) })?;
@@ -47,7 +103,7 @@ impl LinearMemory {
         self.free();
         self.start = start;
         self.bytes = bytes;
-        Some(former)
+        Some(())
     }
 
     /// Grows where it is, if the pages behind it are free: nothing is copied, and the quota has to cover no second copy.
@@ -62,18 +118,7 @@ impl LinearMemory {
         is_grown
     }
 
-    /// Its address, for code.
-    pub(crate) fn address(&self) -> usize {
-        self.start.as_ptr().expose_provenance()
-    }
-
-    /// Its size.
-    pub(crate) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
-    /// Its bytes.
-    pub(crate) fn slice(&mut self) -> &mut [u8] {
+    fn slice(&mut self) -> &mut [u8] {
         // SAFETY: this many bytes are allocated there, and always initialized. Code does not run while they are borrowed.
         unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr(), self.bytes) }
     }
@@ -89,7 +134,7 @@ impl LinearMemory {
     }
 }
 
-impl Drop for LinearMemory {
+impl Drop for Allocation {
     fn drop(&mut self) {
         self.free();
     }

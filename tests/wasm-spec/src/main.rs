@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use compose::Template;
 use image_check::Image;
+use wasm_translate::Bounds;
 use wasm_spec::{LeftOut, Suite, sources};
 
 /// Compiles WebAssembly's test suite into an image of its template.
@@ -20,6 +21,10 @@ struct Arguments {
     /// Only files whose name contains this
     #[arg(long, value_name = "TEXT", default_value = "")]
     only: String,
+
+    /// How the modules keep to linear memory: `guarded` or `checked`
+    #[arg(long, value_name = "BOUNDS", value_parser = bounds)]
+    bounds: Bounds,
 
     /// Where the image goes
     #[arg(long, value_name = "FILE")]
@@ -36,13 +41,17 @@ fn main() -> ExitCode {
     }
 }
 
+fn bounds(name: &str) -> Result<Bounds, String> {
+    Bounds::named(name).ok_or_else(|| "write `guarded` or `checked`".into())
+}
+
 fn run(arguments: &Arguments) -> Result<(), String> {
     let shown = |path: &Path, error: &std::io::Error| format!("{}: {error}", path.display());
     let template = std::fs::read(&arguments.template).map_err(|error| shown(&arguments.template, &error))?;
     let template = Template::parse(&template).map_err(|error| error.to_string())?;
     let mut sources = sources();
     sources.retain(|source| source.name.contains(&arguments.only));
-    let suite = Suite::of(&sources, &template.imports);
+    let suite = Suite::of(&sources, &template.imports, arguments.bounds);
     if !suite.failures.is_empty() {
         let line = |failure: &wasm_spec::Failure| format!("{}.wast:{}: {}", failure.file, failure.line, failure.why);
         return Err(suite.failures.iter().map(line).collect::<Vec<_>>().join("\n"));

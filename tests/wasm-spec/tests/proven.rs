@@ -2,6 +2,7 @@
 
 use wasm_record::Imports;
 use wasm_spec::{Suite, sources};
+use wasm_translate::Bounds;
 
 const HOST: u64 = 0x1000;
 const BUILTIN: u64 = 0x2000;
@@ -9,9 +10,13 @@ const BASE: u64 = 0x10_0000;
 
 #[test]
 fn the_code_of_every_module_is_proven() {
+    [Bounds::Checked, Bounds::Guarded].into_iter().for_each(prove);
+}
+
+fn prove(bounds: Bounds) {
     let spectest = include_str!("../../../templates/wasm-spec/src/spectest.rs");
     let list = spectest.split('"').nth(1).expect("the template's list of imports");
-    let suite = Suite::of(&sources(), &Imports::parse(list).expect("a list of imports"));
+    let suite = Suite::of(&sources(), &Imports::parse(list).expect("a list of imports"), bounds);
     assert!(suite.modules.len() > 1000, "{} modules", suite.modules.len());
     let bundle = wasm_translate::bundle(&suite.modules, &[]).expect("records");
     let linked = compose::link(&bundle, BASE, 0, [HOST, BUILTIN]).expect("lays out");

@@ -7,7 +7,7 @@ use compose::Linked;
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
-use wasm_record::layout::{ARGUMENTS, TABLES, global};
+use wasm_record::layout::{ARGUMENTS, Bounds, HEADER_BOUNDS, TABLES, WINDOW_BYTES, global};
 use wasm_record::{Record, Signature, ValueType};
 
 use super::{BUILTIN, HOST};
@@ -183,6 +183,10 @@ impl Run<'_> {
         }
     }
 
+    fn is_guarded(&self) -> bool {
+        self.program.linked.data[HEADER_BOUNDS] == Bounds::Guarded as u8
+    }
+
     fn check(&self, at: u64, bytes: u64, writes: bool) -> Outcome<()> {
         let record = &self.program.record;
         let within = |start: u64, size: u64| at >= start && at.wrapping_sub(start).saturating_add(bytes) <= size;
@@ -190,7 +194,9 @@ impl Run<'_> {
         let context = u64::from(global(record.tables.len() as u32, record.globals.len() as u32));
         let tables = (0..record.tables.len() as u64).any(|table| within(TABLE + (table << 32), 40));
         let linked = self.program.linked;
-        let is_ours = within(self.memory.0, self.memory.1)
+        // What is behind memory in a window faults, which ends the program.
+        let memory = if self.is_guarded() { WINDOW_BYTES } else { self.memory.1 };
+        let is_ours = within(self.memory.0, memory)
             || tables
             || within(CONTEXT + u64::from(ARGUMENTS), u64::from(TABLES - ARGUMENTS))
             || within(CONTEXT + globals, context - globals)
@@ -489,7 +495,8 @@ impl Run<'_> {
         for register in (0..16).filter(|register| *register != 4 && !PRESERVED.contains(register)) {
             self.registers[register] = self.random.number();
         }
-        self.memory = (self.memory.0 + 0x10_0000_0000, self.memory.1 + 0x1_0000 * (self.random.next() % 2));
+        let moved = if self.is_guarded() { 0 } else { 0x10_0000_0000 };
+        self.memory = (self.memory.0 + moved, self.memory.1 + 0x1_0000 * (self.random.next() % 2));
         self.publish();
         self.make_up_flags();
         Ok(Some(one.next_ip()))

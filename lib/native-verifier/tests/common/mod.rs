@@ -6,15 +6,20 @@ pub mod machine;
 use compose::Linked;
 use native_verifier::{Module, Report, Violation};
 use wasm_record::Imports;
+use wasm_record::layout::{Bounds, HEADER_BOUNDS};
 
 pub const HOST: u64 = 0x1000;
 pub const BUILTIN: u64 = 0x2000;
 pub const BASE: u64 = 0x10_0000;
 
+/// Both kinds of bounds of linear memory.
+pub const BOUNDS: [Bounds; 2] = [Bounds::Checked, Bounds::Guarded];
+
 /// A module in the text format, or binary, laid out.
-pub fn compile(module: &[u8], imports: &Imports) -> Result<Linked, String> {
+pub fn compile(module: &[u8], imports: &Imports, bounds: Bounds) -> Result<Linked, String> {
     let module = wat::parse_bytes(module).map_err(|error| error.to_string())?;
-    let translated = wasm_translate::translate(&module, imports, &mut |_, _| {}).map_err(|error| error.to_string())?;
+    let translated = wasm_translate::translate(&module, imports, bounds, &mut |_, _| {});
+    let translated = translated.map_err(|error| error.to_string())?;
     compose::link(&translated, BASE, 0, [HOST, BUILTIN]).map_err(|error| error.to_string())
 }
 
@@ -64,9 +69,21 @@ impl Bad {
     /// Address of the entry of its signature.
     pub const ENTRY: u64 = Bad::CODE + 0x800;
 
+    /// With checked bounds of memory.
     pub fn new() -> Bad {
-        let text = "(module (memory 1) (table 1 funcref) (global (mut i32) (i32.const 0)) (func (param i32)))";
-        let mut linked = compile(text.as_bytes(), &Imports::default()).expect("compiles");
+        Bad::of("(memory 1)", Bounds::Checked as u64)
+    }
+
+    /// With memory in a window.
+    pub fn guarded() -> Bad {
+        Bad::of("(memory 1)", Bounds::Guarded as u64)
+    }
+
+    /// With bounds of this number, for a memory that is not there if `memory` is empty.
+    pub fn of(memory: &str, bounds: u64) -> Bad {
+        let text = format!("(module {memory} (table 1 funcref) (global (mut i32) (i32.const 0)) (func (param i32)))");
+        let mut linked = compile(text.as_bytes(), &Imports::default(), Bounds::Checked).expect("compiles");
+        linked.data[HEADER_BOUNDS..HEADER_BOUNDS + 8].copy_from_slice(&bounds.to_le_bytes());
         assert_eq!(linked.text_address, Bad::CODE, "where the text lies");
         let entry = linked.relocations.last().expect("the entry").1;
         // The entry is moved, so that there is room for the code.

@@ -2,30 +2,48 @@
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::{InstBuilder, TrapCode, Type, Value, types};
-use wasm_record::layout::{Builtin, MEMORY_BASE, MEMORY_BYTES};
+use wasm_record::layout::{Bounds, Builtin, MEMORY_BASE, MEMORY_BYTES, WINDOW_BYTES};
 use wasmparser::{MemArg, Operator};
 
 use super::{Region, Translator};
 
 /// log2 of the size of a page of WebAssembly.
 const PAGE_SHIFT: i64 = 16;
+/// In guard mode, an access whose offset and bytes end within this needs no check: what an instruction can add to an
+/// address, and a window has behind the largest memory.
+const GUARD_BYTES: u64 = 1 << 31;
+const _: () = assert!((1 << 32) + GUARD_BYTES <= WINDOW_BYTES);
 
 impl Translator<'_, '_> {
-    /// Checks an access of this many bytes at the index on top; returns an address, and the offset to add to it.
+    /// Checks an access of this many bytes at the index on top, unless guards do; returns an address, and the offset to add
+    /// to it.
     pub fn address(&mut self, argument: &MemArg, bytes: u32) -> (Value, i32) {
         let index = self.pop();
         let index = self.widen(index);
+        if self.module.bounds == Bounds::Guarded && argument.offset + u64::from(bytes) <= GUARD_BYTES {
+            let base = self.memory_base();
+            return (self.builder.ins().iadd(base, index), argument.offset as i32);
+        }
         // An index has 32 bits and an offset too, so the sum does not overflow.
         let end = self.builder.ins().iadd_imm_s(index, (argument.offset + u64::from(bytes)) as i64);
         let size = self.bound(MEMORY_BYTES);
         let is_out = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, end, size);
         self.builder.ins().trapnz(is_out, TrapCode::HEAP_OUT_OF_BOUNDS);
-        let base = self.bound(MEMORY_BASE);
+        let base = self.memory_base();
         let address = self.builder.ins().iadd(base, index);
         match i32::try_from(argument.offset) {
             Ok(offset) => (address, offset),
             Err(_) => (self.builder.ins().iadd_imm_s(address, argument.offset as i64), 0),
         }
+    }
+
+    /// The address of memory, which a window keeps for ever.
+    fn memory_base(&mut self) -> Value {
+        if self.module.bounds == Bounds::Checked {
+            return self.bound(MEMORY_BASE);
+        }
+        let flags = self.flags(Region::Bounds).with_aligned().with_readonly().with_can_move();
+        self.builder.ins().load(types::I64, flags, self.context, MEMORY_BASE as i32)
     }
 
     /// Loads a value of a type.

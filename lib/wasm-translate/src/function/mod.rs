@@ -18,11 +18,11 @@ use alloc::vec::Vec;
 
 use cranelift_codegen::ir::{
     AbiParam, AliasRegion, AliasRegionData, Block, ExtFuncData, ExternalName, FuncRef, Function, GlobalValue,
-    GlobalValueData, InstBuilder, MemFlagsData, SigRef, Signature as CraneSignature, Type, UserFuncName, Value, types,
+    GlobalValueData, InstBuilder, MemFlagsData, SigRef, Signature as CraneSignature, TrapCode, Type, UserFuncName, Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
-use wasm_record::layout::Builtin;
+use wasm_record::layout::{Bounds, Builtin};
 use wasm_record::{Signature, ValueType};
 use wasmparser::{FuncValidatorAllocations, FunctionBody, Operator};
 
@@ -304,9 +304,11 @@ impl<'a, 'b> Translator<'a, 'b> {
         self.stack.split_off(at)
     }
 
-    /// Flags of an access that has been checked.
+    /// Flags of an access that has been checked, or that guards check.
     fn flags(&self, region: Region) -> MemFlagsData {
-        MemFlagsData::new().with_notrap().with_alias_region(Some(self.regions[region as usize]))
+        let is_guarded = matches!(region, Region::Memory) && self.module.bounds == Bounds::Guarded;
+        let trap = is_guarded.then_some(TrapCode::HEAP_OUT_OF_BOUNDS);
+        MemFlagsData::new().with_trap_code(trap).with_alias_region(Some(self.regions[region as usize]))
     }
 
     /// A word of the context that only a builtin, an import or a call changes.

@@ -11,6 +11,7 @@ mod replay;
 use std::path::{Path, PathBuf};
 
 use wasm_record::Imports;
+use wasm_record::layout::Bounds;
 use wasm_translate::translate;
 
 /// Seed inputs, findings among them.
@@ -61,13 +62,13 @@ fn damaged_modules_are_refused_or_make_images() {
 fn the_seed_is_a_module_whose_image_is_accepted() {
     replay::hold_seeds(&inputs(), &seeds());
     let bytes = wat::parse_str(MODULE).expect("a module");
-    let translated = translate(&bytes, &Imports::default(), &mut |_, _| ()).expect("it compiles");
+    let translated = translate(&bytes, &Imports::default(), Bounds::Checked, &mut |_, _| ()).expect("it compiles");
     let template = common::template("");
     let template = compose::Template::parse(&template).expect("a template");
     common::check(&template, &translated).expect("a good image");
     for (name, seed) in seeds().iter().skip(1) {
         let made = module::generated(&seed[1..]).expect("a module");
-        let translated = translate(&made, &Imports::default(), &mut |_, _| ()).expect("it compiles");
+        let translated = translate(&made, &Imports::default(), Bounds::Checked, &mut |_, _| ()).expect("it compiles");
         assert!(translated.text.len() > 500, "{name}: {} bytes of code", translated.text.len());
     }
 }

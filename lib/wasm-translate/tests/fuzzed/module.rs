@@ -5,6 +5,7 @@ use std::sync::OnceLock;
 use arbitrary::Unstructured;
 use compose::Template;
 use image_check::ImageError;
+use wasm_record::layout::Bounds;
 use wasm_record::{Imports, Record};
 use wasm_smith::Config;
 use wasm_translate::{Error, translate};
@@ -78,7 +79,7 @@ fn template() -> &'static Template<'static> {
 
 /// What is compiled makes an image that is accepted, and has a record.
 fn module_ends(bytes: &[u8]) -> Result<(), Error> {
-    let translated = translate(bytes, &Imports::default(), &mut |_, _| ())?;
+    let translated = translate(bytes, &Imports::default(), Bounds::Checked, &mut |_, _| ())?;
     match common::check(template(), &translated) {
         Ok(()) | Err(ImageError::TooLarge { .. }) => {}
         Err(error) => panic!("the image is refused: {error}"),
