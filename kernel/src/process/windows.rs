@@ -91,3 +91,83 @@ impl Slot<Process> {
         count
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use core::sync::atomic::Ordering;
+
+    use super::*;
+    use crate::lifecycle::end;
+    use crate::memory;
+    use crate::process::Epitaph;
+    use crate::test_machine::{alone, domains, with_quota};
+
+    /// Number of pages that the processes of these tests may have.
+    const ALLOWED: usize = 64;
+
+    fn process() -> crate::process::ProcessRef {
+        with_quota(|quota| quota.memory_kib = (ALLOWED * PAGE_BYTES / 1024) as u32)
+    }
+
+    #[test]
+    fn a_window_grows_within_the_quota_and_goes_back_as_a_whole() {
+        let _alone = alone();
+        let process = process();
+        let (before, held) = (memory::usage().0, process.held_bytes());
+        let window = process.reserve_window().expect("a window");
+        assert!(window.is_multiple_of(WINDOW_BYTES));
+        assert_eq!(process.grow_pages(window, 3), Ok(window));
+        assert_eq!(process.grow_pages(window, 5), Ok(window + 3 * PAGE_BYTES));
+        assert_eq!(process.grow_pages(window, ALLOWED - 7), Err(Status::QuotaExceeded));
+        assert_eq!(process.grow_pages(window, MAX_PAGES - 7), Err(Status::BadArgument));
+        assert_eq!(process.grow_pages(window + PAGE_BYTES, 1), Err(Status::BadArgument));
+        assert_eq!((process.page_usage().0, memory::usage().0 - before), (8, 8));
+        assert_eq!(process.free_pages(window + PAGE_BYTES), Err(Status::BadArgument));
+        assert_eq!(process.free_pages(window), Ok(8));
+        assert_eq!(process.free_pages(window), Err(Status::BadArgument));
+        assert_eq!((process.page_usage().0, memory::usage().0, process.held_bytes()), (0, before, held));
+        end::end(process, Epitaph::exited(0));
+    }
+
+    #[test]
+    fn a_window_that_cannot_grow_is_as_before() {
+        let _alone = alone();
+        let process = process();
+        let before = memory::usage().0;
+        let window = process.reserve_window().expect("a window");
+        assert_eq!(process.grow_pages(window, 2), Ok(window));
+        domains::HAS_FRAMES.store(false, Ordering::Relaxed);
+        assert_eq!(process.grow_pages(window, 2), Err(Status::Exhausted));
+        domains::HAS_FRAMES.store(true, Ordering::Relaxed);
+        assert_eq!((process.page_usage().0, memory::usage().0 - before), (2, 2));
+        assert_eq!(process.grow_pages(window, 2), Ok(window + 2 * PAGE_BYTES));
+        end::end(process, Epitaph::exited(0));
+        assert_eq!(memory::usage().0, before, "what is left of it");
+    }
+
+    #[test]
+    fn windows_end_with_their_process_and_are_given_again() {
+        let _alone = alone();
+        let (first, second) = (process(), process());
+        let windows = [first.reserve_window(), second.reserve_window()].map(|window| window.expect("a window"));
+        assert_ne!(windows[0], windows[1]);
+        assert_eq!(first.reserve_window(), Err(Status::Exhausted), "the test machine has two");
+        assert_eq!(second.grow_pages(windows[0], 1), Err(Status::BadArgument), "it is another's");
+        assert_eq!(second.free_pages(windows[0]), Err(Status::BadArgument), "it is another's");
+        end::end(first, Epitaph::exited(0));
+        assert_eq!(second.reserve_window(), Ok(windows[0]));
+        end::end(second, Epitaph::exited(0));
+    }
+
+    #[test]
+    fn windows_are_bounded_by_kernel_memory() {
+        let _alone = alone();
+        let process = process();
+        process.kernel_quota.store(WINDOW_KERNEL_BYTES, Ordering::Relaxed);
+        let window = process.reserve_window().expect("a window");
+        assert_eq!(process.reserve_window(), Err(Status::QuotaExceeded));
+        assert_eq!(process.free_pages(window), Ok(0));
+        assert_eq!(process.reserve_window(), Ok(window));
+        end::end(process, Epitaph::exited(0));
+    }
+}

@@ -148,6 +148,7 @@ const ROWS: &[(&str, Calls)] = &[
     ("debug_sink_read", Plain),
     ("debug_sink_close", Plain),
     ("memory_grow", Own(grown)),
+    ("memory_reserve", Own(windows)),
 ];
 
 /// Makes the calls of the function with this number between two readings by the suite.
@@ -297,6 +298,12 @@ const LONG_PAGES: u64 = 256;
 fn grown() {
     let address = must("memory_allocate", &[LONG_PAGES]);
     while abi("memory_grow", &[address, 1]).is_ok() {}
+}
+
+fn windows() {
+    while let Ok(window) = abi("memory_reserve", &[]) {
+        must("memory_grow", &[window, 2]);
+    }
 }
 
 fn pages() {

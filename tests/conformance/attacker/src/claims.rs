@@ -1,8 +1,10 @@
 //! Acts with false claims: addresses, lengths, indices, roles.
 
 use alloc::sync::Arc;
+use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use sip::abi::limits::WINDOW_BYTES;
 use sip::abi::type_tag;
 use sip::{Deadline, Status, thread};
 
@@ -87,6 +89,8 @@ fn memory() -> i32 {
     refused("memory_free", &[address], &[Status::BadArgument]);
     growth();
     growing_threads();
+    windows();
+    windows_of_threads();
     0
 }
 
@@ -154,6 +158,87 @@ fn growing_threads() {
         all += grown;
     }
     assert!(all > 0, "nothing has grown");
+}
+
+/// A window grows from its start by zeroed pages, and is freed as a whole; claims are refused, and change nothing.
+fn windows() {
+    let before = must("memory_usage", &[]);
+    let window = must("memory_reserve", &[]);
+    assert!(window.is_multiple_of(WINDOW_BYTES as u64), "not aligned");
+    assert_eq!(must("memory_usage", &[]), before, "addresses are no pages");
+    for claim in [0, 1, window + 4096, window - 4096, window + WINDOW_BYTES as u64, window - WINDOW_BYTES as u64] {
+        refused("memory_grow", &[claim, 1], &[Status::BadArgument]);
+        refused("memory_free", &[claim], &[Status::BadArgument]);
+    }
+    refused("memory_grow", &[window, 0], &[Status::BadArgument]);
+    for pages in [1 + WINDOW_BYTES as u64 / 4096, 1 << 52, u64::MAX / 4096, u64::MAX] {
+        refused("memory_grow", &[window, pages], &[Status::BadArgument]);
+    }
+    refused("memory_grow", &[window, WINDOW_BYTES as u64 / 4096], &[Status::QuotaExceeded]);
+    assert_eq!(must("memory_usage", &[]), before, "what was refused is charged");
+    let mut end = window;
+    for pages in [3, 1, 700, 16, 16] {
+        assert_eq!(must("memory_grow", &[window, pages]), end, "right behind what there is");
+        for byte in [end, end + pages * 4096 - 1] {
+            assert_eq!(byte_at(byte), 0, "new pages are zeroed");
+            set_byte(byte, 7);
+        }
+        end += pages * 4096;
+    }
+    assert_eq!((byte_at(window), byte_at(end - 1)), (7, 7), "nothing has moved");
+    let pages = (end - window) / 4096;
+    assert_eq!(must("memory_usage", &[]), before + pages, "pages are charged");
+    assert_eq!(must("memory_free", &[window]), pages, "pages freed");
+    refused("memory_free", &[window], &[Status::BadArgument]);
+    refused("memory_grow", &[window, 1], &[Status::BadArgument]);
+    assert_eq!(must("memory_usage", &[]), before, "all was freed");
+    let again = must("memory_reserve", &[]);
+    must("memory_grow", &[again, 8]);
+    assert_eq!((byte_at(again), byte_at(again + 8 * 4096 - 1)), (0, 0), "what another left");
+    must("memory_free", &[again]);
+    many_windows();
+}
+
+/// Windows are bounded by the quota of kernel memory, and each is another.
+fn many_windows() {
+    let mut all = Vec::new();
+    while let Ok(window) = abi("memory_reserve", &[]) {
+        assert!(!all.contains(&window), "a window is given twice");
+        must("memory_grow", &[window, 1]);
+        set_byte(window, 1);
+        all.push(window);
+        assert!(all.len() < 4096, "nothing bounds them");
+    }
+    refused("memory_reserve", &[], &[Status::QuotaExceeded]);
+    assert!(all.len() > 8, "{} windows", all.len());
+    for window in all {
+        assert_eq!(must("memory_free", &[window]), 1, "pages freed");
+    }
+}
+
+/// Two threads grow one window that a third may free meanwhile: no page is counted twice.
+fn windows_of_threads() {
+    for round in 0..50 {
+        let window = must("memory_reserve", &[]);
+        let grown = Arc::new(AtomicU64::new(0));
+        let grow = {
+            let grown = Arc::clone(&grown);
+            move || {
+                for _ in 0..8 {
+                    match abi("memory_grow", &[window, 1]) {
+                        Ok(_) => _ = grown.fetch_add(1, Ordering::SeqCst),
+                        Err(Status::BadArgument) => {}
+                        Err(status) => panic!("{}", status.text()),
+                    }
+                }
+            }
+        };
+        let threads = [grow.clone(), grow].map(|grow| thread::spawn(grow).expect("a thread"));
+        let early = if round % 2 == 0 { abi("memory_free", &[window]).ok() } else { None };
+        threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
+        let freed = early.unwrap_or_else(|| must("memory_free", &[window]));
+        assert_eq!(freed, grown.load(Ordering::SeqCst), "pages freed");
+    }
 }
 
 fn mutex() -> i32 {

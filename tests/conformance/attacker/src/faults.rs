@@ -14,6 +14,25 @@ pub(crate) const ACTS: &[(&str, Act)] = &[
     ("read-null", |_| read_from(0)),
     ("write-null", |_| write_to(0)),
     ("read-wild", |_| read_from(0x1234_5678_9000)),
+    ("read-window", |_| read_from(must("memory_reserve", &[]) as usize)),
+    ("write-behind-window", |_| {
+        let window = must("memory_reserve", &[]);
+        must("memory_grow", &[window, 3]);
+        crate::raw::set_byte(window + 3 * 4096 - 1, 1);
+        write_to(window as usize + 3 * 4096)
+    }),
+    ("read-freed-window", |_| {
+        let window = must("memory_reserve", &[]);
+        must("memory_grow", &[window, 3]);
+        crate::raw::set_byte(window, 1);
+        must("memory_free", &[window]);
+        read_from(window as usize)
+    }),
+    ("jump-window", |_| {
+        let window = must("memory_reserve", &[]);
+        must("memory_grow", &[window, 1]);
+        execute_at(window as usize)
+    }),
     ("jump-wild", |_| jump_to(0x1234_5678_9000)),
     ("jump-null", |_| jump_to(0)),
     ("jump-noncanonical", |_| jump_to(0x8000_1234_5678_9000)),

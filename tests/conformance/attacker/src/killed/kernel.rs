@@ -92,6 +92,14 @@ fn memory_scene(name: &str) -> Option<Scene> {
             }
             stage.run("memory_free", &[address]);
         },
+        "memory_reserve" => |stage| {
+            let window = stage.must("memory_reserve", &[]);
+            for pages in [1, 1 + stage.round % 8] {
+                stage.run("memory_grow", &[window, pages]);
+            }
+            set_byte(window, 1);
+            stage.run("memory_free", &[window]);
+        },
         "memory_usage" => |stage| stage.run("memory_usage", &[]),
         "principal_self" => |stage| stage.run("principal_self", &[]),
         "time_monotonic" => |stage| stage.run("time_monotonic", &[]),
