@@ -97,12 +97,12 @@ fn what_may_leave_the_window_is_refused() {
             a.mov(al, byte_ptr(rcx + rsi))?;
             a.ret()
         },
-        // The sum of three.
+        // The sum of two indexes.
         |a| {
             based(a)?;
             a.mov(edx, edx)?;
             a.add(rsi, rdx)?;
-            a.mov(al, byte_ptr(rcx + rsi))?;
+            a.mov(eax, dword_ptr(rcx + rsi))?;
             a.ret()
         },
         // Multiples of the index.
@@ -124,7 +124,7 @@ fn what_may_leave_the_window_is_refused() {
         },
         |a| {
             based(a)?;
-            a.mov(al, byte_ptr(rcx - 0x8000_0000))?;
+            a.mov(al, byte_ptr(rcx - 0x7fff_ffff))?;
             a.ret()
         },
         // One that is too large by a byte; and so in two steps.
