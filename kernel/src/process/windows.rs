@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(process.free_pages(window), Ok(8));
         assert_eq!(process.free_pages(window), Err(Status::BadArgument));
         assert_eq!((process.page_usage().0, memory::usage().0, process.held_bytes()), (0, before, held));
-        end::end(process, Epitaph::exited(0));
+        end(process, Epitaph::exited(0));
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
         domains::HAS_FRAMES.store(true, Ordering::Relaxed);
         assert_eq!((process.page_usage().0, memory::usage().0 - before), (2, 2));
         assert_eq!(process.grow_pages(window, 2), Ok(window + 2 * PAGE_BYTES));
-        end::end(process, Epitaph::exited(0));
+        end(process, Epitaph::exited(0));
         assert_eq!(memory::usage().0, before, "what is left of it");
     }
 
@@ -154,9 +154,9 @@ mod tests {
         assert_eq!(first.reserve_window(), Err(Status::Exhausted), "the test machine has two");
         assert_eq!(second.grow_pages(windows[0], 1), Err(Status::BadArgument), "it is another's");
         assert_eq!(second.free_pages(windows[0]), Err(Status::BadArgument), "it is another's");
-        end::end(first, Epitaph::exited(0));
+        end(first, Epitaph::exited(0));
         assert_eq!(second.reserve_window(), Ok(windows[0]));
-        end::end(second, Epitaph::exited(0));
+        end(second, Epitaph::exited(0));
     }
 
     #[test]
@@ -168,6 +168,6 @@ mod tests {
         assert_eq!(process.reserve_window(), Err(Status::QuotaExceeded));
         assert_eq!(process.free_pages(window), Ok(0));
         assert_eq!(process.reserve_window(), Ok(window));
-        end::end(process, Epitaph::exited(0));
+        end(process, Epitaph::exited(0));
     }
 }
