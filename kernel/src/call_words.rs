@@ -42,10 +42,10 @@ const fn use_of(function: &[u8]) -> Use {
         | b"wait_set_alert" | b"wait_set_close" | b"process_start" | b"process_release" | b"process_id_of"
         | b"process_id" | b"parameter_length" | b"endpoint_take" | b"program_count" | b"program_changes"
         | b"cycles" | b"trace_note" | b"heap_free" | b"device_submit" | b"register_read" | b"register_write"
-        | b"interrupt_wait" | b"stack_left" | b"memory_allocate" | b"memory_grow" | b"memory_reserve" | b"memory_free" | b"thread_exit"
-        | b"thread_join" | b"thread_release" | b"thread_yield" | b"thread_sleep" | b"thread_self"
-        | b"time_monotonic" | b"time_wall" | b"processor_count" | b"mutex_acquire" | b"mutex_try_acquire"
-        | b"mutex_release" | b"event_set" | b"event_reset" | b"event_wait" => Use::Nothing,
+        | b"interrupt_wait" | b"stack_left" | b"memory_allocate" | b"memory_grow" | b"memory_reserve"
+        | b"memory_free" | b"thread_exit" | b"thread_join" | b"thread_release" | b"thread_yield" | b"thread_sleep"
+        | b"thread_self" | b"time_monotonic" | b"time_wall" | b"processor_count" | b"mutex_acquire"
+        | b"mutex_try_acquire" | b"mutex_release" | b"event_set" | b"event_reset" | b"event_wait" => Use::Nothing,
         _ => Use::All,
     }
 }

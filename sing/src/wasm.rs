@@ -80,7 +80,14 @@ fn compiled(
     std::fs::create_dir_all(&folder).map_err(|error| Failure::file("make the folder", &folder, &error))?;
     let unfinished = folder.join(format!("{name}.unfinished"));
     let mut command = Command::new(&compiler);
-    command.arg("--template").arg(template).arg("--module").arg(module).arg("--out").arg(&unfinished).args(["--bounds", bounds]);
+    command
+        .arg("--template")
+        .arg(template)
+        .arg("--module")
+        .arg(module)
+        .arg("--out")
+        .arg(&unfinished)
+        .args(["--bounds", bounds]);
     // It shows its progress, and says itself what is wrong.
     let status = command.status().map_err(|error| Failure::file("start", &compiler, &error))?;
     if !status.success() {

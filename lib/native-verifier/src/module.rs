@@ -6,7 +6,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use wasm_record::layout::{
-    ARGUMENTS, Bounds, HEADER_BOUNDS, HEADER_MAGIC, HEADER_WORDS, MAX_GLOBALS, MAX_TABLES, RUNTIME, SLOT_BYTES, TABLES, global,
+    ARGUMENTS, Bounds, HEADER_BOUNDS, HEADER_MAGIC, HEADER_WORDS, MAX_GLOBALS, MAX_TABLES, RUNTIME, SLOT_BYTES, TABLES,
+    global,
 };
 use wasm_record::{Record, Signature};
 

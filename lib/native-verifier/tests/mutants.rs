@@ -42,7 +42,8 @@ const MODULES: [&str; 3] = [
 ];
 
 fn compiled() -> Vec<Linked> {
-    let compile = |text: &&str, bounds| common::compile(text.as_bytes(), &Imports::default(), bounds).expect("compiles");
+    let compile =
+        |text: &&str, bounds| common::compile(text.as_bytes(), &Imports::default(), bounds).expect("compiles");
     common::BOUNDS.iter().flat_map(|&bounds| MODULES.iter().map(move |text| compile(text, bounds))).collect()
 }
 

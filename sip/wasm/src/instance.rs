@@ -63,7 +63,9 @@ impl fmt::Display for StartError {
                 "the module was compiled for memory with reserved addresses (bounds = \"guarded\"), which this machine \
                  has none of; build it with bounds = \"checked\"",
             ),
-            StartError::Window(status) => write!(f, "no addresses can be reserved for the module's memory: {}", status.text()),
+            StartError::Window(status) => {
+                write!(f, "no addresses can be reserved for the module's memory: {}", status.text())
+            }
             StartError::Tables { entries } => {
                 write!(
                     f,

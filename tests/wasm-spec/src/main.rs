@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use compose::Template;
 use image_check::Image;
-use wasm_translate::Bounds;
 use wasm_spec::{LeftOut, Suite, sources};
+use wasm_translate::Bounds;
 
 /// Compiles WebAssembly's test suite into an image of its template.
 #[derive(Debug, Parser)]

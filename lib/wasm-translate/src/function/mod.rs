@@ -18,7 +18,8 @@ use alloc::vec::Vec;
 
 use cranelift_codegen::ir::{
     AbiParam, AliasRegion, AliasRegionData, Block, ExtFuncData, ExternalName, FuncRef, Function, GlobalValue,
-    GlobalValueData, InstBuilder, MemFlagsData, SigRef, Signature as CraneSignature, TrapCode, Type, UserFuncName, Value, types,
+    GlobalValueData, InstBuilder, MemFlagsData, SigRef, Signature as CraneSignature, TrapCode, Type, UserFuncName,
+    Value, types,
 };
 use cranelift_codegen::isa::CallConv;
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext, Variable};
