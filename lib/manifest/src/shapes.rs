@@ -260,10 +260,10 @@ static CODE: Shape = Shape {
             "`\"wasi\"`",
             "the template that plays the host of the module: a folder of `templates/`",
         ),
-        optional(
+        open(
             "bounds",
             Kind::Word(BOUNDS),
-            "\"guarded\"",
+            "`\"guarded\"`",
             "how the module's code keeps to its memory: `guarded`, by reserved addresses behind it, or `checked`, by a comparison at each access",
         ),
         optional("wasm-template", Kind::Boolean, "false", "the crate is a template, to which modules are added"),
