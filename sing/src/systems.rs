@@ -15,6 +15,7 @@ use package_check::PackageError;
 
 use crate::bare::kernel;
 use crate::bill::Materials;
+use crate::build_lock;
 use crate::builder::{self, BuiltImage, UnsafeTests};
 use crate::cargo;
 use crate::contracts::ContractUnits;
@@ -270,7 +271,7 @@ pub struct Ready {
 /// # Errors
 /// It does not build.
 pub fn machine(repository: &Repository, platform: Platform) -> Outcome<PathBuf> {
-    let _lock = builder::lock(repository)?;
+    let _lock = build_lock::lock(repository)?;
     platform.build(repository)?;
     Ok(platform.program(repository))
 }
@@ -324,7 +325,7 @@ pub fn described(repository: &Repository, catalogue: &Catalogue, path: &Path) ->
 /// The system has an error, or does not build.
 pub fn prepare(repository: &Repository, path: &Path, platform: Platform, unsafe_tests: UnsafeTests) -> Outcome<Ready> {
     if is_image(path) {
-        let _lock = builder::lock(repository)?;
+        let _lock = build_lock::lock(repository)?;
         platform.build(repository)?;
         return Ok(Ready { image: path.to_path_buf(), machine: platform.program(repository) });
     }
@@ -349,7 +350,7 @@ pub fn prepare(repository: &Repository, path: &Path, platform: Platform, unsafe_
     if is_current().2 {
         return Ok(ready);
     }
-    let _lock = builder::lock(repository)?;
+    let _lock = build_lock::lock(repository)?;
     // Another run may have built it while this one waited for the lock.
     let (sources, outputs, current) = is_current();
     if !current {
