@@ -25,7 +25,7 @@ use crate::install::changes::Changes;
 use crate::keys::store::Store;
 use crate::programs::{Program, Programs};
 use crate::repository::{Repository, read_text, write_if_changed};
-use crate::{keys, promises, terminal};
+use crate::{keys, promises, terminal, wasm};
 
 /// Default systems, each with its purpose.
 pub const DEFAULTS: [(&str, &str); 3] =
@@ -163,7 +163,7 @@ pub fn pack_module(
     (module, template): (&Path, &str),
     signer: &Signer,
 ) -> Outcome<Vec<u8>> {
-    let bytes = std::fs::read(module).map_err(|error| Failure::file("read", module, &error))?;
+    let bytes = wasm::read_module(module)?;
     let mut manifest = catalogue.manifest(&program.name)?.clone();
     manifest.code = ProgramCode::Wasm { digest: [0; 32], template: template.into() };
     let packed = package_build::build_package(manifest, Materials::of_module(&bytes).as_bytes(), &bytes, signer);
