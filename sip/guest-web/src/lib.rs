@@ -6,6 +6,8 @@
 //! in pieces, for which `contracts` has the contract.
 #![forbid(unsafe_code)]
 
+/// Bindings of `WebApplication` and `HttpExchange`, as the tool generates them.
+#[rustfmt::skip]
 pub mod contracts;
 mod pending;
 
