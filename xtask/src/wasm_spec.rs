@@ -46,7 +46,7 @@ pub fn check(repository: &Repository, selection: &Selection<'_>, no_qemu: Option
         let mut command = Command::new(machine);
         command.arg("--system").arg(image).args(["--processors", &PROCESSORS.to_string()]);
         command.arg("--parameter").arg(format!("only={}", selection.name.unwrap_or_default()));
-        counts = counts + conformance_run(command, &format!("{SUITE}, {bounds}"), selection, PROCESSORS)?;
+        counts += conformance_run(command, &format!("{SUITE}, {bounds}"), selection, PROCESSORS)?;
     }
     if let Some(failure) = no_qemu {
         return Ok(counts + skipped("WebAssembly's test suite on bare machines", &failure.to_string()));

@@ -64,6 +64,7 @@ mod trust;
 mod unreliable_file_systems;
 mod unsafe_code;
 mod wasi_suite;
+mod wasm_bounds;
 mod wasm_contracts;
 mod wasm_installs;
 mod wasm_ports;
