@@ -32,8 +32,7 @@ pub fn run() -> u64 {
 fn step(bodies: &mut [Body]) {
     for first in 0..bodies.len() {
         for second in first + 1..bodies.len() {
-            let way: [f64; 3] =
-                core::array::from_fn(|axis| bodies[first].place[axis] - bodies[second].place[axis]);
+            let way: [f64; 3] = core::array::from_fn(|axis| bodies[first].place[axis] - bodies[second].place[axis]);
             // Softened, so that bodies that meet do not fly off.
             let squared = way.iter().map(|part| part * part).sum::<f64>() + 0.01;
             let inverse = inverse_root(squared);

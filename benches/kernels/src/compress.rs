@@ -15,9 +15,8 @@ const MAX_LITERALS: usize = 128;
 
 pub fn run() -> u64 {
     let mut numbers = Numbers::of(0x1277);
-    let words: Vec<Vec<u8>> = (0..400)
-        .map(|_| (0..2 + numbers.below(9)).map(|_| b'a' + numbers.below(26) as u8).collect())
-        .collect();
+    let words: Vec<Vec<u8>> =
+        (0..400).map(|_| (0..2 + numbers.below(9)).map(|_| b'a' + numbers.below(26) as u8).collect()).collect();
     let mut text = Vec::new();
     while text.len() < BYTES {
         text.extend(&words[(numbers.below(20) * numbers.below(20)) as usize]);

@@ -34,7 +34,8 @@ fn document() -> String {
     for record in 0..RECORDS {
         let comma = if record == 0 { "" } else { "," };
         let (price, flag, size) = (numbers.below(10_000), numbers.below(2) == 0, numbers.below(5));
-        let tags: String = (0..size).map(|tag| if tag == 0 { "\"new\"" } else { ",\"a \\\"tag\\\" of many\"" }).collect();
+        let tags: String =
+            (0..size).map(|tag| if tag == 0 { "\"new\"" } else { ",\"a \\\"tag\\\" of many\"" }).collect();
         // Writing to a string does not fail.
         let _ = write!(
             text,

@@ -73,9 +73,7 @@ mod tests {
     /// The example of FIPS 180-2, appendix B.1.
     #[test]
     fn abc_has_its_digest() {
-        let wanted = [
-            0xba7816bf, 0x8f01cfea, 0x414140de, 0x5dae2223, 0xb00361a3, 0x96177a9c, 0xb410ff61, 0xf20015ad,
-        ];
+        let wanted = [0xba7816bf, 0x8f01cfea, 0x414140de, 0x5dae2223, 0xb00361a3, 0x96177a9c, 0xb410ff61, 0xf20015ad];
         assert_eq!(sha256(b"abc"), wanted);
     }
 }

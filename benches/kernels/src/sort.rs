@@ -58,8 +58,7 @@ mod tests {
     #[test]
     fn it_sorts_and_keeps_the_order_of_equals() {
         let mut numbers = Numbers::of(7);
-        let mut records: Vec<Record> =
-            (0..1000).map(|place| Record { key: numbers.below(50) as u32, place }).collect();
+        let mut records: Vec<Record> = (0..1000).map(|place| Record { key: numbers.below(50) as u32, place }).collect();
         merge_sort(&mut records);
         assert!(records.windows(2).all(|pair| (pair[0].key, pair[0].place) < (pair[1].key, pair[1].place)));
     }

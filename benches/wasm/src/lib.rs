@@ -55,24 +55,19 @@ pub fn main(startup: Startup) -> i32 {
 }
 
 /// Starts a program many times, one after the other.
-fn start(
-    namespace: &mut Namespace,
-    name: &str,
-    words: &[String],
-    folder: &str,
-    turns: u32,
-) -> Result<Figures, String> {
+fn start(namespace: &mut Namespace, name: &str, words: &[String], folder: &str, turns: u32) -> Result<Figures, String> {
     let program = Program::find(name)?;
-    let (mut first, mut end, mut bytes) = (Vec::new(), Vec::new(), 0);
+    let (mut first, mut end, mut bound, mut bytes) = (Vec::new(), Vec::new(), Vec::new(), 0);
     for _ in 0..turns {
         let start = sip::time::monotonic();
         let running = program.start(namespace, words, folder)?;
+        bound.push(running.bound_ns);
         let (first_ns, end_ns, written) = running.to_its_end(start)?;
         first.push(first_ns);
         end.push(end_ns);
         bytes = written;
     }
-    Ok(Vec::from([("first_ns", median(first)), ("end_ns", median(end)), ("bytes", bytes)]))
+    Ok(Vec::from([("first_ns", median(first)), ("end_ns", median(end)), ("bound_ns", median(bound)), ("bytes", bytes)]))
 }
 
 /// Runs a command line, which has to succeed; its output is this program's.

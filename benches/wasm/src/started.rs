@@ -25,7 +25,9 @@ pub struct Running {
     child: Child,
     output: Input,
     /// Its standard input, if it has one: open until this is dropped.
-    _input: Option<Output>,
+    input: Option<Output>,
+    /// Nanoseconds that binding the paths of its endpoints took, which whoever starts a program does.
+    pub bound_ns: u64,
 }
 
 impl Program {
@@ -60,7 +62,7 @@ impl Program {
             child = child.parameter(index, folder).map_err(failed)?;
         }
         let (writer, reader): OpenPipe = new_pipe().map_err(failed)?;
-        let (mut writer, mut input) = (Some(writer), None);
+        let (mut writer, mut input, mut bound_ns) = (Some(writer), None, 0);
         for (slot, wanted) in self.manifest.endpoints.iter().enumerate() {
             child = match (&wanted.source, wanted.side) {
                 (Source::StandardOutput, Side::Importer) => match writer.take() {
@@ -73,14 +75,18 @@ impl Program {
                     child.endpoint(slot, reader).map_err(failed)?
                 }
                 (Source::Path(path), Side::Importer) => {
+                    let begun = sip::time::monotonic();
                     let opened = namespace.open_directory(path).map_err(|error| format!("{path}: {error}"))?;
-                    child.endpoint(slot, opened.into_endpoint().ok_or_else(|| failed(Status::Closed))?).map_err(failed)?
+                    bound_ns += sip::time::monotonic() - begun;
+                    child
+                        .endpoint(slot, opened.into_endpoint().ok_or_else(|| failed(Status::Closed))?)
+                        .map_err(failed)?
                 }
                 _ => child,
             };
         }
         let child = child.start().map_err(failed)?;
-        Ok(Running { child, output: Input::new(reader), _input: input })
+        Ok(Running { child, output: Input::new(reader), input, bound_ns })
     }
 }
 
@@ -116,13 +122,14 @@ impl Running {
     /// # Errors
     /// It failed.
     pub fn ended(self) -> Result<(), String> {
-        let Running { child, output, _input: input } = self;
+        let Running { child, mut output, input, .. } = self;
         if let Some(input) = input {
             // A program that has ended already does not read.
             let _ = input.finish();
         }
+        // It waits until somebody knows that its output has ended.
+        while let Ok(Some(_)) = output.block() {}
         let end = child.wait().map_err(|status| String::from(status.text()))?;
-        drop(output);
         if end.is_success() { Ok(()) } else { Err(format!("{end}")) }
     }
 }

@@ -46,7 +46,7 @@ fn execute(words: &[&str]) -> Outcome<i32> {
 fn run(words: &[&str]) -> Outcome<i32> {
     let mut words = words;
     let (mut config, mut wasi) = (Config::new(), WasiCtxBuilder::new());
-    wasi.inherit_stdout().inherit_stderr();
+    wasi.inherit_stdin().inherit_stdout().inherit_stderr();
     // As wasmtime's own command does for a program with one thread.
     wasi.allow_blocking_current_thread(true);
     loop {

@@ -34,14 +34,7 @@ pub struct Program {
 
 /// They are in the tree as modules.
 pub const PROGRAMS: [Program; 2] = [
-    Program {
-        name: "quickjs",
-        port: "js",
-        module: "js/js.wasm",
-        words: &[],
-        work: "workload.js",
-        is_input: false,
-    },
+    Program { name: "quickjs", port: "js", module: "js/js.wasm", words: &[], work: "workload.js", is_input: false },
     Program {
         name: "sqlite",
         port: "sqlite",
@@ -121,7 +114,8 @@ fn turn(
         Side::Checks => {
             turn.add_kernels(&machines.compute("bench-compute-wasm")?);
             for program in &PROGRAMS {
-                let text = machines.compute(&format!("bench-wasm --folder /fs/disk0 command '{}'", program.command()))?;
+                let text =
+                    machines.compute(&format!("bench-wasm --folder /fs/disk0 command '{}'", program.command()))?;
                 let time = figures(&text).get("command_ns").copied().unwrap_or(0);
                 turn.add(program.name, time, &text);
             }

@@ -2,6 +2,7 @@
 
 use sing::failure::Outcome;
 
+use super::compute::PROGRAMS;
 use super::machine::Machines;
 use super::wasmtime::Wasmtime;
 use crate::bench::table::{Figures, figures};
@@ -31,6 +32,10 @@ pub fn turn(machines: &Machines, wasmtime: Option<&Wasmtime>) -> Outcome<Figures
     let mut all = figures(&machines.install(&commands.join("; "))?);
     if let Some(wasmtime) = wasmtime {
         all.extend(prefixed("wasmtime", wasmtime.pooled("start", &machines.base().join(HELLO), STARTS)?));
+        let sqlite = &PROGRAMS[1];
+        let text = wasmtime.run(false, &machines.base().join("ports").join(sqlite.module), Some(sqlite))?;
+        let compiled = figures(&text).get("compile_ns").copied();
+        all.extend(compiled.map(|time| ("wasmtime_compile_ns".to_string(), time)));
     }
     Ok(all)
 }

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sing::builder::UnsafeTests;
 use sing::failure::{Failure, Outcome};
@@ -13,6 +13,7 @@ use sing::systems::{self, Platform, Ready};
 
 use super::disk;
 use crate::bench::LIMIT;
+use crate::bench::web::processes::family_of;
 
 /// The system with everything that computes, and that into which programs are installed.
 pub const SYSTEMS: [&str; 2] = ["bench-wasm", "bench-wasm-install"];
@@ -93,9 +94,12 @@ impl Machines {
             let _ = output.map(|mut output| output.read_to_string(&mut text));
             text
         });
-        let peak = peak_bytes(&mut child)?;
+        let peak = peak_bytes(&mut child, LIMIT);
+        // It may have ended by itself.
+        let _ = child.kill();
+        let _ = child.wait();
         let text = reader.join().unwrap_or_default();
-        Ok((text, peak))
+        peak.map(|peak| (text, peak))
     }
 }
 
@@ -116,19 +120,25 @@ fn run(command: Command, commands: &str) -> Outcome<String> {
     }
 }
 
-/// Waits for a process to end; returns the most memory it had.
-fn peak_bytes(child: &mut Child) -> Outcome<u64> {
-    let status = PathBuf::from(format!("/proc/{}/status", child.id()));
+/// Waits for a process to end in order, at most so long; returns the most memory that it and those it started had.
+fn peak_bytes(child: &mut Child, limit: Duration) -> Outcome<u64> {
+    let start = Instant::now();
     let mut peak = 0;
     loop {
         let ended = child.try_wait().map_err(|error| Failure::new(format!("cannot wait for a machine: {error}")))?;
         match ended {
             Some(status) if status.success() => return Ok(peak),
             Some(status) => return Err(Failure::new(format!("the machine ended with {status}"))),
+            None if start.elapsed() > limit => {
+                return Err(Failure::new(format!("the machine timed out after {} seconds", limit.as_secs())));
+            }
             None => {}
         }
-        let kibibytes = std::fs::read_to_string(&status).ok().and_then(|text| kibibytes(&text, "VmHWM:"));
-        peak = peak.max(kibibytes.unwrap_or(0) << 10);
+        // A machine without privileges is a process of the one that was started.
+        let family = family_of(child.id())
+            .into_iter()
+            .filter_map(|number| kibibytes(&std::fs::read_to_string(format!("/proc/{number}/status")).ok()?, "VmHWM:"));
+        peak = peak.max(family.sum::<u64>() << 10);
         std::thread::sleep(PAUSE);
     }
 }
@@ -152,8 +162,13 @@ mod tests {
     #[test]
     fn the_peak_of_a_process_is_seen() {
         let mut child = Command::new("sleep").arg("0.2").spawn().expect("sleep is there");
-        assert!(peak_bytes(&mut child).expect("it ends in order") > 0);
+        let limit = Duration::from_secs(60);
+        assert!(peak_bytes(&mut child, limit).expect("it ends in order") > 0);
         let mut failing = Command::new("false").spawn().expect("false is there");
-        assert!(peak_bytes(&mut failing).is_err());
+        assert!(peak_bytes(&mut failing, limit).is_err());
+        let mut endless = Command::new("sleep").arg("600").spawn().expect("sleep is there");
+        let timed_out = peak_bytes(&mut endless, Duration::from_millis(50)).expect_err("it goes on").to_string();
+        assert!(timed_out.contains("timed out"), "{timed_out}");
+        endless.kill().and_then(|()| endless.wait()).expect("it is ended");
     }
 }

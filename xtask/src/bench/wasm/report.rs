@@ -52,8 +52,13 @@ impl Measured {
     /// The kernels, then the other workloads.
     fn rows(&self) -> Vec<&str> {
         let others = PROGRAMS.iter().map(|program| program.name);
-        let names: BTreeSet<&str> =
-            self.compute.iter().flat_map(|round| round.values()).flat_map(|turn| turn.times.keys()).map(String::as_str).collect();
+        let names: BTreeSet<&str> = self
+            .compute
+            .iter()
+            .flat_map(|round| round.values())
+            .flat_map(|turn| turn.times.keys())
+            .map(String::as_str)
+            .collect();
         let kernels = names.into_iter().filter(|name| !others.clone().any(|other| other == *name));
         kernels.chain(others.clone()).collect()
     }
@@ -86,11 +91,13 @@ impl Measured {
     }
 
     fn life(&self, name: &str) -> Option<u64> {
-        median(self.life.iter().filter_map(|round| round.get(name)).map(|figure| *figure as f64)).map(|figure| figure as u64)
+        median(self.life.iter().filter_map(|round| round.get(name)).map(|figure| *figure as f64))
+            .map(|figure| figure as u64)
     }
 
     fn door(&self, name: &str) -> Option<u64> {
-        median(self.doors.iter().filter_map(|round| round.get(name)).map(|figure| *figure as f64)).map(|figure| figure as u64)
+        median(self.doors.iter().filter_map(|round| round.get(name)).map(|figure| *figure as f64))
+            .map(|figure| figure as u64)
     }
 
     /// Memory of an idle instance beyond its linear memory: what the host's process has grown by for each.
@@ -143,9 +150,12 @@ impl Measured {
         let mut text = line("start, installation, memory", ["native", "here", "wasmtime"]);
         let us = |figure: Option<u64>| figure.map_or("-".into(), |figure| format!("{:.1} us", figure as f64 / 1e3));
         let ms = |figure: Option<u64>| figure.map_or("-".into(), |figure| format!("{:.0} ms", figure as f64 / 1e6));
-        let kib = |figure: Option<u64>| figure.map_or("-".into(), |figure| format!("{:.1} KiB", figure as f64 / 1024.0));
+        let kib =
+            |figure: Option<u64>| figure.map_or("-".into(), |figure| format!("{:.1} KiB", figure as f64 / 1024.0));
         let [native, here] = ["native_first_ns", "here_first_ns"].map(|name| us(self.life(name)));
         text.push_str(&line("start to first output", [&native, &here, "-"]));
+        let bound = ["native_bound_ns", "here_bound_ns"].map(|name| us(self.life(name)));
+        text.push_str(&line("  of that, binding its namespace", [&bound[0], &bound[1], "-"]));
         let ends = ["native_end_ns", "here_end_ns", "wasmtime_start_ns"].map(|name| us(self.life(name)));
         text.push_str(&line("start to end", ends.each_ref().map(String::as_str)));
         let installed = ms(self.life("install_command_ns"));
@@ -182,7 +192,9 @@ impl Measured {
         let time = |what: &str| both(&|name| self.door(&format!("{name}_{what}")));
         row("cat: package", size("package"), |bytes| format!("{} B", grouped(bytes)));
         row("cat: image", size("image"), |bytes| format!("{} B", grouped(bytes)));
-        row("cat: a line, start to first output", time("small_first_ns"), |time| format!("{:.1} us", time as f64 / 1e3));
+        row("cat: a line, start to first output", time("small_first_ns"), |time| {
+            format!("{:.1} us", time as f64 / 1e3)
+        });
         row("cat: a line, start to end", time("small_end_ns"), |time| format!("{:.1} us", time as f64 / 1e3));
         row("cat: 32 MiB, start to end", time("large_end_ns"), |time| format!("{:.1} ms", time as f64 / 1e6));
         text
@@ -210,8 +222,15 @@ impl Measured {
         let us = |ns: u64| format!("{:.1} us", ns as f64 / 1e3);
         number("start of an installed module to its first output", self.life("here_first_ns"), Some(START_NS), us);
         number("the same, as fast as a native program's", self.life("here_first_ns"), self.life("native_first_ns"), us);
-        number("start to end, beside wasmtime's pooled instance", self.life("here_end_ns"), self.life("wasmtime_start_ns"), us);
-        number("install SQLite", self.life("install_command_ns"), Some(INSTALL_NS), |ns| format!("{:.2} s", ns as f64 / 1e9));
+        number(
+            "start to end, beside wasmtime's pooled instance",
+            self.life("here_end_ns"),
+            self.life("wasmtime_start_ns"),
+            us,
+        );
+        number("install SQLite", self.life("install_command_ns"), Some(INSTALL_NS), |ns| {
+            format!("{:.2} s", ns as f64 / 1e9)
+        });
         number("idle instance, resident beyond its linear memory", self.idle_bytes(), Some(IDLE_BYTES), |bytes| {
             format!("{:.1} KiB", bytes as f64 / 1024.0)
         });
@@ -230,7 +249,11 @@ impl Measured {
     /// All figures as JSON.
     pub fn json(&self) -> String {
         let times = |row: &str| -> Value {
-            SIDES.iter().map(|side| (side.word().to_string(), json!(self.time(*side, row)))).collect::<Map<_, _>>().into()
+            SIDES
+                .iter()
+                .map(|side| (side.word().to_string(), json!(self.time(*side, row))))
+                .collect::<Map<_, _>>()
+                .into()
         };
         let ratios = |row: &str| -> Value {
             let of = |other: Side| {
@@ -239,9 +262,11 @@ impl Measured {
             };
             json!({ "of_native": of(Side::Native), "of_wasmtime": of(Side::Wasmtime) })
         };
-        let compute = self.rows().into_iter().chain([SUITE]).map(|row| {
-            json!({ "name": row, "nanoseconds": times(row), "ratios": ratios(row) })
-        });
+        let compute = self
+            .rows()
+            .into_iter()
+            .chain([SUITE])
+            .map(|row| json!({ "name": row, "nanoseconds": times(row), "ratios": ratios(row) }));
         let compute: Vec<Value> = compute.collect();
         let medians = |rounds: &[Figures], of: &dyn Fn(&str) -> Option<u64>| -> Value {
             let names: BTreeSet<&String> = rounds.iter().flat_map(|round| round.keys()).collect();
@@ -290,9 +315,15 @@ mod tests {
 
     fn measured() -> Measured {
         let life = ["here_first_ns", "native_first_ns", "install_command_ns", "parts_compile_ns", "parts_prove_ns"];
-        let life: Figures = life.map(String::from).into_iter().zip([9_000, 4_000, 3_000_000_000, 2_000_000_000, 700_000_000]).collect();
+        let life: Figures =
+            life.map(String::from).into_iter().zip([9_000, 4_000, 3_000_000_000, 2_000_000_000, 700_000_000]).collect();
         let alive = [("here_alive".to_string(), 10_000), ("here_resident_each".into(), 70 << 10)];
-        Measured { compute: vec![round(10, 20), round(100, 150), round(10, 15)], life: vec![life], alive: alive.into(), ..Measured::default() }
+        Measured {
+            compute: vec![round(10, 20), round(100, 150), round(10, 15)],
+            life: vec![life],
+            alive: alive.into(),
+            ..Measured::default()
+        }
     }
 
     #[test]
@@ -328,7 +359,9 @@ mod tests {
     #[test]
     fn json_has_all_sides() {
         let json: Value = serde_json::from_str(&measured().json()).expect("JSON");
-        let row = |name: &str| json["compute"].as_array().and_then(|rows| rows.iter().find(|row| row["name"] == name)).cloned();
+        let row = |name: &str| {
+            json["compute"].as_array().and_then(|rows| rows.iter().find(|row| row["name"] == name)).cloned()
+        };
         let sort = row("sort").expect("a row");
         assert_eq!(sort["nanoseconds"]["here_checks"], 20.0);
         assert_eq!(sort["nanoseconds"]["wasmtime"], Value::Null);

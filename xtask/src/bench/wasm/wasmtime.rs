@@ -74,7 +74,9 @@ impl Wasmtime {
         let output = run_machine_with(command, input, LIMIT)?;
         match output.problem {
             None => Ok(output.text),
-            Some(problem) => Err(Failure::new(format!("`{PROGRAM} {}`: {problem}", words.join(" "))).details(output.text)),
+            Some(problem) => {
+                Err(Failure::new(format!("`{PROGRAM} {}`: {problem}", words.join(" "))).details(output.text))
+            }
         }
     }
 }
