@@ -1,7 +1,7 @@
 //! `sing bench wasm`: WebAssembly programs beside native ones and wasmtime, in the same run and with the same modules.
 //!
-//! Sides take turns, so that other load of the host affects all; of each figure the median of the turns counts, of two
-//! sides the median of the ratios of turns that followed one another. What a side computed is compared, too.
+//! Sides take turns, so that other load of the host affects all. Of what is computed, which is the same work each time, the
+//! shortest turn counts, of everything else the median. What a side computed is compared, too.
 //! [`compute`] has the workloads, [`life`] start, memory and installation, [`doors`] one program built in both ways.
 //! Deliberately not here: the measurements, in `benches/` and, for wasmtime, `benches/wasmtime`.
 
