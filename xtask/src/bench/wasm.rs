@@ -25,6 +25,9 @@ use machine::Machines;
 use report::Measured;
 use wasmtime::Wasmtime;
 
+/// Rounds at most of what is measured often within each.
+const MAX_LONG_ROUNDS: usize = 3;
+
 /// `sing bench wasm`. Returns 1 if something could not be measured; a missed target is shown, but is not a failure.
 ///
 /// # Errors
@@ -37,6 +40,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         compute: compute::measure(repository, &machines, wasmtime.as_ref(), rounds)?,
         ..Measured::default()
     };
+    let rounds = rounds.min(MAX_LONG_ROUNDS);
     for round in 1..=rounds {
         eprintln!("sing: round {round} of {rounds}: start, installation, one program in both ways");
         measured.life.push(life::turn(&machines, wasmtime.as_ref())?);
