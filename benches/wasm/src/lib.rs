@@ -62,7 +62,7 @@ fn start(namespace: &mut Namespace, name: &str, words: &[String], folder: &str, 
         let start = sip::time::monotonic();
         let running = program.start(namespace, words, folder)?;
         bound.push(running.bound_ns);
-        let (first_ns, end_ns, written) = running.to_its_end(start)?;
+        let (first_ns, end_ns, written) = running.until_its_end(start)?;
         first.push(first_ns);
         end.push(end_ns);
         bytes = written;

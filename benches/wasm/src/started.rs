@@ -107,7 +107,7 @@ impl Running {
     ///
     /// # Errors
     /// It wrote nothing, or failed.
-    pub fn to_its_end(mut self, start: u64) -> Result<(u64, u64, u64), String> {
+    pub fn until_its_end(mut self, start: u64) -> Result<(u64, u64, u64), String> {
         let mut bytes = self.first()?;
         let first = sip::time::monotonic() - start;
         while let Ok(Some(block)) = self.output.block() {
