@@ -21,7 +21,7 @@ const USES: [&str; 8] = [
 fn disk() -> Image {
     let source = tempfile::tempdir().expect("a folder");
     // More than a block, with every byte, without a line at the end.
-    let bytes: Vec<u8> = (0..300_000_u32).map(|place| (place * 7 >> 3) as u8).collect();
+    let bytes: Vec<u8> = (0..300_000_u32).map(|place| ((place * 7) >> 3) as u8).collect();
     fs::write(source.path().join("one.txt"), "a line\nand another\n").expect("a file");
     fs::write(source.path().join("empty.txt"), "").expect("a file");
     fs::write(source.path().join("two.bin"), bytes).expect("a file");
