@@ -13,3 +13,8 @@ vendor() {
     cargo vendor --quiet vendor >/dev/null
     cd "$work/vendor/$1"
 }
+
+# The compiler for programs of the host: that of the modules if it is there.
+native_compiler() {
+    command -v clang-14 || command -v "${CC:-cc}"
+}

@@ -29,9 +29,12 @@ pub use small::Chunk;
 
 /// Maximum free stacks that stay committed for the next thread.
 const WARM_STACKS: usize = 256;
-/// Runs of at least this many bytes are decommitted when freed rather than cleared.
-const DECOMMIT_BYTES: usize = 128 * 1024;
-/// Large runs are cleared in pieces of this many bytes, at multiples of it.
+/// Runs of at least this many bytes are decommitted when freed rather than cleared. Below, clearing costs less than the
+/// host's faults when the pages are used again.
+const DECOMMIT_BYTES: usize = 512 * 1024;
+/// Runs of at least this many bytes are cleared in pieces, between which others may run.
+const LONG_BYTES: usize = 128 * 1024;
+/// Runs that are decommitted are so in pieces of this many bytes, at multiples of it.
 const PIECE_BYTES: usize = 2 << 20;
 /// Bytes copied out of a block between two preemption points.
 const COPY_BYTES: usize = 256 * 1024;
@@ -486,21 +489,33 @@ pub fn trim() {
 }
 
 fn clear(address: usize, bytes: usize) {
-    if bytes >= DECOMMIT_BYTES {
-        let end = (address + bytes).next_multiple_of(PAGE_BYTES);
-        let mut at = address;
-        while at < end {
-            let next = (at + 1).next_multiple_of(PIECE_BYTES).min(end);
-            machine().decommit(at, next - at);
-            at = next;
-            if at < end {
-                preempt::pause();
-            }
-        }
-    } else {
+    if bytes < LONG_BYTES {
         // SAFETY: the memory lies in an arena, was allocated, and its owner has just given it up; no
         // SIP can still reach it, because nobody but the owner ever could.
         unsafe { core::ptr::write_bytes(address as *mut u8, 0, bytes) };
+    } else {
+        clear_long(address, bytes);
+    }
+}
+
+/// Clears a long run, whose caller may be preempted.
+fn clear_long(address: usize, bytes: usize) {
+    let is_decommitted = bytes >= DECOMMIT_BYTES;
+    let piece = if is_decommitted { PIECE_BYTES } else { LONG_BYTES };
+    let end = (address + bytes).next_multiple_of(PAGE_BYTES);
+    let mut at = address;
+    while at < end {
+        let next = (at + 1).next_multiple_of(piece).min(end);
+        if is_decommitted {
+            machine().decommit(at, next - at);
+        } else {
+            // SAFETY: as in `clear`; an allocation of this size has whole pages.
+            unsafe { core::ptr::write_bytes(at as *mut u8, 0, next - at) };
+        }
+        at = next;
+        if at < end {
+            preempt::pause();
+        }
     }
 }
 

@@ -20,6 +20,7 @@ pub mod linux_guest;
 pub mod pairs;
 pub mod safety;
 pub mod table;
+pub mod wasm;
 pub mod web;
 
 use std::borrow::Borrow;
@@ -68,17 +69,18 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         BenchSubject::Domains => domains::bench(repository, arguments),
         BenchSubject::Safety => safety::bench(repository, arguments),
         BenchSubject::Images => images::bench(repository, arguments),
+        BenchSubject::Wasm => wasm::bench(repository, arguments),
     }
 }
 
 /// Refuses options that have no effect on the subject.
 fn refuse_options_of_others(arguments: &BenchArguments) -> Outcome<()> {
-    use BenchSubject::{Boot, Disk, Domains, Install, Links, Pairs, Safety, Table, Web};
+    use BenchSubject::{Boot, Disk, Domains, Install, Links, Pairs, Safety, Table, Wasm, Web};
     // `disk` reports its own error for other machines.
     let given: [(&str, bool, &[BenchSubject]); 8] = [
         ("--machine", arguments.machine != MachineName::Hosted, &[Table, Pairs, Boot, Disk, Web, Domains, Safety]),
         ("--linux-kernel", arguments.linux_kernel.is_some(), &[Table, Web, Domains]),
-        ("--rounds", arguments.rounds != ROUNDS, &[Disk, Web, Links, Safety]),
+        ("--rounds", arguments.rounds != ROUNDS, &[Disk, Web, Links, Safety, Wasm]),
         ("--system", arguments.system.is_some(), &[Web, Links, Install]),
         ("--tap", arguments.tap.is_some(), &[Web]),
         ("--only", arguments.only.is_some(), &[Disk, Web, Links]),
@@ -223,6 +225,7 @@ mod tests {
             "web --charts folder",
             "disk --functions",
             "domains --machine qemu --rounds 5",
+            "wasm --machine qemu",
         ] {
             let refused = refuse_options_of_others(&arguments(words)).expect_err(words).to_string();
             assert!(refused.contains("does not apply to"), "{words}: {refused}");
@@ -235,6 +238,7 @@ mod tests {
             "--machine qemu --linux-kernel file",
             "domains --machine qemu --linux-kernel file --charts folder --json file",
             "safety --machine qemu --rounds 5 --json file",
+            "wasm --rounds 5 --json file",
         ] {
             assert_eq!(refuse_options_of_others(&arguments(words)), Ok(()), "{words}");
         }

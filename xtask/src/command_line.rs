@@ -50,7 +50,7 @@ pub struct BenchArguments {
     /// Output file for the figures, as JSON
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Rounds of disk, web, links and safety; medians are shown
+    /// Rounds of disk, web, links, safety and wasm; medians are shown
     #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub rounds: u16,
     /// The system to measure the web server of, or to install into: a file, or the name of one in systems/
@@ -94,6 +94,8 @@ pub enum BenchSubject {
     Safety,
     /// Sizes of images, with and without the code that their programs do not use
     Images,
+    /// WebAssembly programs beside native ones and wasmtime, which it downloads and builds
+    Wasm,
 }
 
 /// `sing base`.

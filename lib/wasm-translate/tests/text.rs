@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// Modules, without their ending.
-const MODULES: [&str; 1] = ["tests/end-to-end/tests/people/wasm_contracts/hostile"];
+const MODULES: [&str; 2] = ["benches/idle-wasm/idle", "tests/end-to-end/tests/people/wasm_contracts/hostile"];
 
 #[test]
 fn modules_are_those_of_their_text() {

@@ -15,6 +15,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("lib/boot-image", &[]),
     ("lib/boot-order", &["lib/manifest-model"]),
     ("lib/compose", &["abi", "lib/image-check", "lib/native-verifier", "lib/wasm-record", "lib/wasm-translate"]),
+    ("lib/cat", &[]),
     ("lib/codes", &[]),
     ("lib/command-language", &[]),
     ("lib/contract-diagram", &["abi"]),

@@ -12,7 +12,7 @@ mod guest;
 mod here;
 mod namespace;
 mod nginx;
-mod processes;
+pub mod processes;
 mod report;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};

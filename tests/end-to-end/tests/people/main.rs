@@ -19,6 +19,7 @@ mod bare_terminals;
 mod bare_virtio;
 mod bare_wasm_installs;
 mod bare_web;
+mod both_ways;
 mod builder;
 mod commands;
 mod deadlocks;
