@@ -12,7 +12,7 @@ use super::random::Random;
 pub const SPARED: &[&str] = &["storm", "sleep", "console"];
 
 /// Virtual time in seconds after which no program is ended.
-pub const CALM_AFTER_S: u64 = 6;
+pub const CALM_AFTER_S: u64 = 4;
 
 /// Seconds that the clients go on: as long as anything is ended, and one more.
 const SECONDS: u64 = CALM_AFTER_S + 1;

@@ -96,8 +96,8 @@ impl WorkloadName {
             WorkloadName::Installs => "harmless,cut/150,kill/4000,kill-call/200",
             WorkloadName::Kernel => "harmless,preempt/16,race/8",
             WorkloadName::Kills => "harmless,kill/4000",
-            WorkloadName::Network => "harmless,link",
-            WorkloadName::Web => "harmless,link,kill/12000,kill-call/300",
+            WorkloadName::Network => "harmless,step/1000,link",
+            WorkloadName::Web => "harmless,step/1000,link,kill/12000,kill-call/300",
         }
     }
 
