@@ -51,8 +51,7 @@ impl Clients {
     }
 
     fn commands_for(&self, seconds: u64, pause_ms: u64) -> String {
-        let client =
-            |number: usize| format!("storm /fs/disk0/one {number} --seconds {seconds} --pause-ms {pause_ms}");
+        let client = |number: usize| format!("storm /fs/disk0/one {number} --seconds {seconds} --pause-ms {pause_ms}");
         let start = |number| client(number) + " & ";
         let last = client(self.count) + "; ";
         (1..self.count).map(start).chain([last, kills::calm_commands()]).collect()
@@ -89,7 +88,8 @@ mod tests {
     #[test]
     fn seeds_differ_in_the_number_of_clients_and_their_pauses() {
         let clients: Vec<Clients> = (0..50).map(Clients::new).collect();
-        let counts: BTreeSet<usize> = clients.iter().map(|clients| clients.commands().matches("storm ").count()).collect();
+        let counts: BTreeSet<usize> =
+            clients.iter().map(|clients| clients.commands().matches("storm ").count()).collect();
         assert_eq!(counts, (1..=MAX_CLIENTS).collect());
         let pauses: BTreeSet<u64> = clients.iter().map(|clients| clients.pause_ms).collect();
         assert_eq!(pauses, PAUSES_MS.into());

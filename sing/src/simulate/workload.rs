@@ -131,7 +131,8 @@ impl WorkloadName {
                 judge: Box::new(|seen| kernel::judge(seen.report, &seen.run.text)),
             },
             WorkloadName::Installs => changes(seed, signer),
-            WorkloadName::Network | WorkloadName::Web => errands(seed),
+            WorkloadName::Network => errands(Errands::of_network(seed)),
+            WorkloadName::Web => errands(Errands::of_web(seed)),
             WorkloadName::Kills => Task {
                 parameters: commands(kills::commands()),
                 disks: vec![DiskContent::of(ext2::Story::new(0).disk())],
@@ -164,9 +165,8 @@ fn storms(seed: u64) -> Task {
     }
 }
 
-/// Returns what a seed of `network` or `web` runs: the server is the other machine.
-fn errands(seed: u64) -> Task {
-    let errands = Errands::new(seed);
+/// Returns what these errands of `network` or `web` run: the server is the other machine.
+fn errands(errands: Errands) -> Task {
     let other = Other {
         parameters: commands(Errands::server_commands()),
         disks: vec![DiskContent::of(errands.server_disk())],

@@ -218,6 +218,20 @@ fn an_hour_of_fresh_seeds_finds_nothing() {
     }
 }
 
+/// After losses in a row, TCP's next retransmission came later than the client of the workload waited, which was half a
+/// minute.
+#[test]
+fn regression_a_client_that_gave_up_before_tcp_did() {
+    simulated(&["--workload", "network", "--seed", "68"]);
+}
+
+/// The suite's count of resources began while a program that had ended still had its thread, so that the thread's end was
+/// taken for a loss.
+#[test]
+fn regression_a_count_that_began_with_the_thread_of_an_ended_program() {
+    simulated(&["--workload", "kernel", "--seed", "105996"]);
+}
+
 /// The superblock that names a new journal was on the disk, and the journal's inode was not: the check took the journal
 /// for damaged.
 #[test]

@@ -11,11 +11,8 @@ use crate::messages::{LEND, RETURNED, receive, send};
 use crate::objects::{block, channel};
 use crate::raw::{abi, call, must, number_of, set_words, word};
 
-pub(crate) const ACTS: &[(&str, Act)] = &[
-    ("mutex-contended", |_| mutex()),
-    ("wait-any-shared", |_| wait_any()),
-    ("loans-settled", |_| loans_settled()),
-];
+pub(crate) const ACTS: &[(&str, Act)] =
+    &[("mutex-contended", |_| mutex()), ("wait-any-shared", |_| wait_any()), ("loans-settled", |_| loans_settled())];
 
 const FOREVER: u64 = u64::MAX;
 
