@@ -191,7 +191,7 @@ const SHARES: [(&str, Option<&str>, u64); 10] = [
     ("web", None, 60),
 ];
 
-/// Seeds that no run before had: they begin with the minute of the day and the year, times more than an hour can run.
+/// The first of more seeds than an hour runs, another one each minute.
 fn fresh_seed() -> u64 {
     const SEEDS_PER_MINUTE: u64 = 1_000_000;
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a clock after 1970");
@@ -204,14 +204,14 @@ fn an_hour_of_fresh_seeds_finds_nothing() {
     let minutes = std::env::var(MINUTES).map_or(60, |minutes| minutes.parse().expect("a number of minutes"));
     let (begin, first) = (Instant::now(), fresh_seed());
     let mut ends = SHARES.map(|_| first);
-    while begin.elapsed() < Duration::from_secs(minutes * 60) {
-        for ((workload, faults, count), end) in SHARES.into_iter().zip(&mut ends) {
-            let range = seeds(&(*end..*end + count));
-            let faults = faults.map(|faults| ["--faults", faults]);
-            let arguments = ["--workload", workload, "--seeds", &range].into_iter().chain(faults.into_iter().flatten());
-            simulated(&arguments.collect::<Vec<_>>());
-            *end += count;
-        }
+    let is_time = |_: &usize| begin.elapsed() < Duration::from_secs(minutes * 60);
+    for share in (0..SHARES.len()).cycle().take_while(is_time) {
+        let ((workload, faults, count), end) = (SHARES[share], &mut ends[share]);
+        let range = seeds(&(*end..*end + count));
+        let faults = faults.map(|faults| ["--faults", faults]);
+        let arguments = ["--workload", workload, "--seeds", &range].into_iter().chain(faults.into_iter().flatten());
+        simulated(&arguments.collect::<Vec<_>>());
+        *end += count;
     }
     for ((workload, faults, _), end) in SHARES.into_iter().zip(ends) {
         println!("{workload} with {}: {} seeds from {first} on", faults.unwrap_or("its faults"), end - first);
@@ -230,6 +230,12 @@ fn regression_a_client_that_gave_up_before_tcp_did() {
 #[test]
 fn regression_a_count_that_began_with_the_thread_of_an_ended_program() {
     simulated(&["--workload", "kernel", "--seed", "105996"]);
+}
+
+/// The manager of volumes that lacked memory for the list of disks at boot mounted none, ever.
+#[test]
+fn regression_a_list_of_disks_without_memory() {
+    simulated(&["--workload", "kills", "--seed", "29932680000061", "--processors", "8", "--exactly", "memory:38"]);
 }
 
 /// The superblock that names a new journal was on the disk, and the journal's inode was not: the check took the journal
