@@ -43,6 +43,8 @@ fn the_bindings_of_the_examples_are_current() {
     is_current("examples/wasm-knock-c/knock_answer.h", &lang::emit_c_guest(&knock, "KnockAnswer"));
     let provider = lang::emit_rust_guest(&unit("contracts"), "ServiceProvider");
     is_current("examples/wasm-answer/src/service_provider.rs", &provider);
+    let application = lang::emit_rust_guest(&unit("contracts"), "WebApplication");
+    is_current("sip/guest-web/src/contracts.rs", &application);
 }
 
 #[test]

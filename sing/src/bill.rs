@@ -26,6 +26,7 @@ use crate::native::{self, CCrates};
 use crate::programs::{Body, Program};
 use crate::repository::Repository;
 use crate::stubs::{flags_in_words, stub_name, stub_of};
+use crate::wasm;
 
 /// Input shared by all bills of a build.
 pub struct Materials<'a> {
@@ -118,7 +119,7 @@ impl<'a> Materials<'a> {
                 Ok(rendered(&Bill { source: hexadecimal(&sha256(&text)), compiler: None, crates: Vec::new() }))
             }
             Body::Wasm { module, template, .. } => {
-                let bytes = std::fs::read(module).map_err(|error| Failure::file("read", module, &error))?;
+                let bytes = wasm::read_module(module)?;
                 let module = hexadecimal(&sha256(&bytes));
                 let crates = self.crates(&stub_of(template))?;
                 let lines: String = crates.iter().map(line).collect();

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde_json::json;
 
+use crate::build_lock;
 use crate::builder::{self, UnsafeTests};
 use crate::command_line::BuildArguments;
 use crate::failure::Outcome;
@@ -34,7 +35,7 @@ fn build_programs(
     arguments: &BuildArguments,
     unsafe_tests: UnsafeTests,
 ) -> Outcome<Vec<Packed>> {
-    let _lock = builder::lock(repository)?;
+    let _lock = build_lock::lock(repository)?;
     let catalogue = Catalogue::read(repository)?;
     let selected: Vec<&Program> = if arguments.programs.is_empty() {
         if let Some(failure) = catalogue.failures().next() {
@@ -73,7 +74,7 @@ pub fn package_with(
         Some(key) => Store::of_user().signer(key)?,
         None => systems::signer(repository)?,
     };
-    let _lock = builder::lock(repository)?;
+    let _lock = build_lock::lock(repository)?;
     let catalogue = Catalogue::read(repository)?;
     catalogue.manifest(name)?;
     let program = catalogue.programs.get(name)?;

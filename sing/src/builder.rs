@@ -6,10 +6,10 @@
 //! the kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use crate::bill::Materials;
+use crate::build_lock::lock;
 use crate::cargo::{Built, Metadata, Package};
 use crate::compiled_sources::Compiled;
 use crate::dependencies::{AllowList, Checksums, Rules};
@@ -45,19 +45,6 @@ pub fn print_dependencies(repository: &Repository) -> Outcome<u8> {
     let rules = Rules { metadata: &metadata, list: &list, checksums: &checksums, repository };
     print!("{}", rules.rendered_closure(members));
     Ok(0)
-}
-
-/// Locks out other builds of this output folder until the guard is dropped.
-///
-/// # Errors
-/// The lock file cannot be created.
-pub fn lock(repository: &Repository) -> Outcome<File> {
-    let path = repository.output("lock");
-    let folder = repository.output("");
-    std::fs::create_dir_all(&folder).map_err(|error| Failure::file("make the folder", &folder, &error))?;
-    let file = File::create(&path).map_err(|error| Failure::file("make", &path, &error))?;
-    file.lock().map_err(|error| Failure::file("lock", &path, &error))?;
-    Ok(file)
 }
 
 /// A program with a built image, ready to be packed.
@@ -297,6 +284,8 @@ fn refuse_any(complaints: Vec<String>) -> Outcome<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     /// The stubs of all programs, as cargo sees them; no other build writes them until the file is closed.

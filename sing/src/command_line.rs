@@ -376,6 +376,9 @@ pub struct NewArguments {
     /// Publisher
     #[arg(long, value_name = "NAME", default_value = "singularity")]
     pub publisher: String,
+    /// A web application as a WebAssembly module
+    #[arg(long)]
+    pub wasm: bool,
     /// Language of a native program; default: c
     #[arg(long, value_enum)]
     pub language: Option<crate::new::Language>,

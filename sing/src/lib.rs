@@ -13,6 +13,7 @@ pub mod autopsy;
 pub mod bare;
 pub mod bill;
 pub mod build;
+pub mod build_lock;
 pub mod builder;
 pub mod cargo;
 pub mod check;

@@ -32,6 +32,9 @@ pub enum Kind {
     /// The same in Rust.
     #[value(skip)]
     NativeRust,
+    /// An application of the web server, as a WebAssembly module.
+    #[value(skip)]
+    WebappWasm,
 }
 
 /// The language of a program with unsafe code.
@@ -43,12 +46,15 @@ pub enum Language {
     Rust,
 }
 
-/// Returns the kind with its language.
+/// Returns the kind with its language, or as a module.
 ///
 /// # Errors
-/// The kind has no choice of one.
-fn in_language(kind: Kind, language: Option<Language>) -> Outcome<Kind> {
+/// The kind has no choice of that.
+fn in_language(kind: Kind, language: Option<Language>, is_module: bool) -> Outcome<Kind> {
     match (kind, language) {
+        (Kind::Webapp, None) if is_module => Ok(Kind::WebappWasm),
+        _ if is_module => Err(Failure::new("only `webapp` has a template as a WebAssembly module")
+            .remedy("leave out --wasm; `cargo sing docs webassembly` tells how to write other modules")),
         (Kind::Native, Some(Language::Rust)) => Ok(Kind::NativeRust),
         (Kind::Native, _) | (_, None) => Ok(kind),
         (_, Some(_)) => Err(Failure::new("only `native` programs have a choice of languages")
@@ -81,6 +87,11 @@ const NATIVE_C: Templates = templates! {
 };
 const NATIVE_RUST: Templates =
     templates! { "manifest.toml" = "native-rust/manifest.toml", "src/lib.rs" = "native-rust/lib.rs" };
+const WEBAPP_WASM: Templates = templates! {
+    "manifest.toml" = "webapp-wasm/manifest.toml",
+    "src/main.rs" = "webapp-wasm/main.rs",
+    "build.sh" = "webapp-wasm/build.sh",
+};
 const CONTRACT: Templates =
     templates! { "{{module}}.contract" = "contract/contract", "src/lib.rs" = "contract/lib.rs" };
 const ASK: Templates = templates! { "manifest.toml" = "ask/manifest.toml", "src/lib.rs" = "ask/lib.rs" };
@@ -94,6 +105,7 @@ impl Kind {
             Kind::Webapp => WEBAPP,
             Kind::Native => NATIVE_C,
             Kind::NativeRust => NATIVE_RUST,
+            Kind::WebappWasm => WEBAPP_WASM,
         }
     }
 
@@ -102,7 +114,7 @@ impl Kind {
             Kind::App => include_str!("../templates/app/system.toml.txt"),
             Kind::Service => include_str!("../templates/service/system.toml.txt"),
             Kind::Driver => include_str!("../templates/driver/system.toml.txt"),
-            Kind::Webapp => include_str!("../templates/webapp/system.toml.txt"),
+            Kind::Webapp | Kind::WebappWasm => include_str!("../templates/webapp/system.toml.txt"),
             Kind::Native | Kind::NativeRust => include_str!("../templates/native/system.toml.txt"),
         }
     }
@@ -111,7 +123,7 @@ impl Kind {
     fn folder(self, place: Place) -> &'static str {
         match self {
             _ if place == Place::Own => workspace::PROGRAMS,
-            Kind::App | Kind::Webapp | Kind::Native | Kind::NativeRust => "apps",
+            Kind::App | Kind::Webapp | Kind::Native | Kind::NativeRust | Kind::WebappWasm => "apps",
             Kind::Service => "services",
             Kind::Driver => "drivers",
         }
@@ -127,7 +139,7 @@ impl Kind {
             Kind::App => "Application SIP: greets people",
             Kind::Service => "Service SIP: counts how often it is asked",
             Kind::Driver => "Driver SIP: a parallel port",
-            Kind::Webapp => "Web application: greets whoever asks",
+            Kind::Webapp | Kind::WebappWasm => "Web application: greets whoever asks",
             Kind::Native => "Application SIP in C: turns text around",
             Kind::NativeRust => "Application SIP with unsafe code: turns text around",
         }
@@ -142,6 +154,7 @@ impl Kind {
             Kind::Webapp => &["contracts", "sip", "stdio", "web-application"],
             Kind::Native => &["contracts"],
             Kind::NativeRust => &["contracts", "sip", "stdio"],
+            Kind::WebappWasm => &["sing-guest-web"],
         }
     }
 
@@ -151,7 +164,7 @@ impl Kind {
             Kind::App => format!("-c '{name} Ada'"),
             Kind::Service => format!("-c 'ask-{name} 3'"),
             Kind::Driver => format!("--machine qemu -c ask-{name}"),
-            Kind::Webapp => "--parameter web-port=8080".into(),
+            Kind::Webapp | Kind::WebappWasm => "--parameter web-port=8080".into(),
             Kind::Native | Kind::NativeRust => format!("-c '{name} drawer'"),
         };
         format!("cargo sing run --system {name} {run}")
@@ -277,7 +290,7 @@ impl Words {
 /// # Errors
 /// The name is invalid or taken, or a file cannot be written.
 pub fn new(repository: &Repository, arguments: &NewArguments) -> Outcome<u8> {
-    let kind = in_language(arguments.kind, arguments.language)?;
+    let kind = in_language(arguments.kind, arguments.language, arguments.wasm)?;
     let (name, publisher) = (arguments.name.as_str(), arguments.publisher.as_str());
     names::check_program(name)?;
     names::check_publisher(publisher)?;
@@ -310,6 +323,9 @@ pub fn new(repository: &Repository, arguments: &NewArguments) -> Outcome<u8> {
         println!("\nThis is a workspace of your own. Go into it:  cd {}", own.root.display());
     }
     println!("\nTest it:  cargo test --package {name}");
+    if kind == Kind::WebappWasm {
+        println!("Build it: sh {}/{name}/build.sh", kind.folder(place));
+    }
     println!("Run it:   {}", kind.first_run(name));
     Ok(0)
 }
@@ -361,7 +377,8 @@ mod tests {
     use crate::command_line::CommandLine;
     use clap::Parser;
 
-    const KINDS: [Kind; 6] = [Kind::App, Kind::Service, Kind::Driver, Kind::Webapp, Kind::Native, Kind::NativeRust];
+    const KINDS: [Kind; 7] =
+        [Kind::App, Kind::Service, Kind::Driver, Kind::Webapp, Kind::Native, Kind::NativeRust, Kind::WebappWasm];
 
     #[test]
     fn every_place_is_filled_and_every_manifest_is_right() {
@@ -445,12 +462,19 @@ mod tests {
     }
 
     #[test]
-    fn only_native_programs_have_a_language() {
-        assert_eq!(in_language(Kind::Native, None), Ok(Kind::Native));
-        assert_eq!(in_language(Kind::Native, Some(Language::C)), Ok(Kind::Native));
-        assert_eq!(in_language(Kind::Native, Some(Language::Rust)), Ok(Kind::NativeRust));
-        assert!(in_language(Kind::App, Some(Language::C)).is_err());
-        assert_eq!(in_language(Kind::App, None), Ok(Kind::App));
+    fn only_native_programs_have_a_language_and_only_web_applications_are_modules() {
+        for (kind, language, is_module, expected) in [
+            (Kind::Native, None, false, Some(Kind::Native)),
+            (Kind::Native, Some(Language::C), false, Some(Kind::Native)),
+            (Kind::Native, Some(Language::Rust), false, Some(Kind::NativeRust)),
+            (Kind::App, Some(Language::C), false, None),
+            (Kind::App, None, false, Some(Kind::App)),
+            (Kind::Webapp, None, true, Some(Kind::WebappWasm)),
+            (Kind::Webapp, Some(Language::Rust), true, None),
+            (Kind::App, None, true, None),
+        ] {
+            assert_eq!(in_language(kind, language, is_module).ok(), expected, "{kind:?} {language:?} {is_module}");
+        }
     }
 
     /// Splits a command into words, as a shell does.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use crate::builder;
+use crate::build_lock;
 use crate::failure::{Failure, Outcome};
 use crate::install::changes::Changes;
 use crate::repository::Repository;
@@ -60,7 +60,7 @@ pub fn list(repository: &Repository, arguments: &SystemsArguments) -> Outcome<u8
     }
     let manifest = repository.system_manifest(given)?;
     if arguments.as_built {
-        let _lock = builder::lock(repository)?;
+        let _lock = build_lock::lock(repository)?;
         let changes = Changes::of_damaged(repository, &manifest);
         changes.remove()?;
         println!("the system {} is unchanged since its build", given.display());

@@ -15,6 +15,7 @@ use package_check::PackageError;
 
 use crate::bare::kernel;
 use crate::bill::Materials;
+use crate::build_lock;
 use crate::builder::{self, BuiltImage, UnsafeTests};
 use crate::cargo;
 use crate::contracts::ContractUnits;
@@ -24,7 +25,7 @@ use crate::install::changes::Changes;
 use crate::keys::store::Store;
 use crate::programs::{Program, Programs};
 use crate::repository::{Repository, read_text, write_if_changed};
-use crate::{keys, promises, terminal};
+use crate::{keys, promises, terminal, wasm};
 
 /// Default systems, each with its purpose.
 pub const DEFAULTS: [(&str, &str); 3] =
@@ -162,7 +163,7 @@ pub fn pack_module(
     (module, template): (&Path, &str),
     signer: &Signer,
 ) -> Outcome<Vec<u8>> {
-    let bytes = std::fs::read(module).map_err(|error| Failure::file("read", module, &error))?;
+    let bytes = wasm::read_module(module)?;
     let mut manifest = catalogue.manifest(&program.name)?.clone();
     manifest.code = ProgramCode::Wasm { digest: [0; 32], template: template.into() };
     let packed = package_build::build_package(manifest, Materials::of_module(&bytes).as_bytes(), &bytes, signer);
@@ -270,7 +271,7 @@ pub struct Ready {
 /// # Errors
 /// It does not build.
 pub fn machine(repository: &Repository, platform: Platform) -> Outcome<PathBuf> {
-    let _lock = builder::lock(repository)?;
+    let _lock = build_lock::lock(repository)?;
     platform.build(repository)?;
     Ok(platform.program(repository))
 }
@@ -324,7 +325,7 @@ pub fn described(repository: &Repository, catalogue: &Catalogue, path: &Path) ->
 /// The system has an error, or does not build.
 pub fn prepare(repository: &Repository, path: &Path, platform: Platform, unsafe_tests: UnsafeTests) -> Outcome<Ready> {
     if is_image(path) {
-        let _lock = builder::lock(repository)?;
+        let _lock = build_lock::lock(repository)?;
         platform.build(repository)?;
         return Ok(Ready { image: path.to_path_buf(), machine: platform.program(repository) });
     }
@@ -349,7 +350,7 @@ pub fn prepare(repository: &Repository, path: &Path, platform: Platform, unsafe_
     if is_current().2 {
         return Ok(ready);
     }
-    let _lock = builder::lock(repository)?;
+    let _lock = build_lock::lock(repository)?;
     // Another run may have built it while this one waited for the lock.
     let (sources, outputs, current) = is_current();
     if !current {

@@ -56,6 +56,21 @@ pub fn compose(repository: &Repository, selected: &[&Program], made: &mut BTreeM
     Ok(())
 }
 
+/// Reads the module of a program.
+///
+/// # Errors
+/// It is not there, or cannot be read.
+pub fn read_module(path: &Path) -> Outcome<Vec<u8>> {
+    std::fs::read(path).map_err(|error| {
+        let failure = Failure::file("read", path, &error);
+        let script = path.with_file_name("build.sh");
+        if error.kind() == std::io::ErrorKind::NotFound && script.is_file() {
+            return failure.remedy(format!("build the module first: sh {}", script.display()));
+        }
+        failure
+    })
+}
+
 /// Returns the image of a module, compiled unless there is one of the same module, template and compiler.
 fn compiled(repository: &Repository, name: &str, module: &Path, template: &Path) -> Outcome<PathBuf> {
     let compiler = compiler(repository)?;

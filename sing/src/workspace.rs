@@ -16,7 +16,7 @@ const TABLE: &str = "[workspace.metadata.singularity]";
 /// Start of the line with the folder of the sources.
 const KEY: &str = "sources = ";
 /// Crates that programs use, by name and folder.
-const CRATES: [(&str, &str); 12] = [
+const CRATES: [(&str, &str); 13] = [
     ("client", "userland/client"),
     ("contracts", "contracts"),
     ("file-tools", "userland/file-tools"),
@@ -24,6 +24,7 @@ const CRATES: [(&str, &str); 12] = [
     ("network", "userland/network"),
     ("path", "lib/path"),
     ("provider", "userland/provider"),
+    ("sing-guest-web", "sip/guest-web"),
     ("sip", "sip"),
     ("sip-virtio", "sip/virtio"),
     ("stdio", "userland/stdio"),

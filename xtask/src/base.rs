@@ -13,7 +13,8 @@ use std::path::PathBuf;
 
 use crate::command_line::BaseArguments;
 use sing::bare::kernel;
-use sing::builder::{self, UnsafeTests};
+use sing::build_lock;
+use sing::builder::UnsafeTests;
 use sing::cargo::{Metadata, Package};
 use sing::failure::{Failure, Outcome};
 use sing::line_tables;
@@ -76,7 +77,7 @@ pub fn print(repository: &Repository, arguments: &BaseArguments) -> Outcome<u8> 
         }
         false => Vec::new(),
     };
-    let _lock = builder::lock(repository)?;
+    let _lock = build_lock::lock(repository)?;
     let stubs = EntryStubs::generate(repository, catalogue.programs.all())?;
     let of_stubs = Metadata::of_workspace(&stubs.manifest(), &stubs.encoded_flags())?;
     let of_workspace = Metadata::of_workspace(&repository.base().join("Cargo.toml"), "")?;

@@ -9,6 +9,7 @@ use std::process::Command;
 use manifest_model::{Code, Manifest, Trust};
 use package_build::{build_package, build_system};
 use package_check::sha256;
+use sing::build_lock;
 use sing::builder::{self, UnsafeTests};
 use sing::failure::{Failure, Outcome};
 use sing::repository::{Repository, write_whole};
@@ -54,7 +55,7 @@ pub fn check(repository: &Repository, selection: &Selection<'_>, no_qemu: Option
 fn system(repository: &Repository) -> Outcome<PathBuf> {
     let catalogue = Catalogue::read(repository)?;
     let mut system = catalogue.system(repository, &repository.system_manifest(PROGRAM.as_ref())?)?;
-    let _lock = builder::lock(repository)?;
+    let _lock = build_lock::lock(repository)?;
     let selected = [catalogue.programs.get(PROGRAM)?];
     let built = builder::build_programs(repository, &catalogue.programs, &selected, UnsafeTests::Refused)?;
     let (bill, template) = match built.as_slice() {

@@ -25,7 +25,7 @@ use client::access::AccessError;
 use sip::exheap::ExVec;
 use stdio::report;
 use web_application::message::{AnswerHead, Form, Options, SetCookie, pairs};
-use web_application::{Answered, Exchange, Gone, Reply, serve};
+use web_application::{Answered, Body, Exchange, Gone, Reply, serve};
 
 use crate::ads::{MAX_VISITORS, Tables, VISITORS};
 use crate::files::{Files, OpenFile, PIECE_BYTES, below, status_of};
@@ -226,7 +226,7 @@ async fn wrapped(
         return match gathered {
             Ok(page) => {
                 let bytes = page.len();
-                exchange.reply(with_cookie(Reply::block(HTML, page, bytes))).await
+                exchange.reply(with_cookie(Reply::of(HTML, Body::Block(page, bytes)))).await
             }
             Err(error) => exchange.reply(Reply::error(status_of(error), error)).await,
         };
@@ -254,7 +254,7 @@ async fn send_file(exchange: Exchange, state: &State, path: &str, kind: &'static
         if state.log.path() != Some(path) {
             opened.keep();
         }
-        return exchange.reply(Reply::block(kind, first, count)).await;
+        return exchange.reply(Reply::of(kind, Body::Block(first, count))).await;
     }
     let answer = exchange.begin(200, &AnswerHead::of_type(kind)).await?;
     send_rest(answer, opened, first, count).await?.end().await

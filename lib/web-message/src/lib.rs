@@ -1,7 +1,7 @@
 //! Text formats for web applications.
 //!
 //! Untrusted input: [`RequestHead`], [`pairs`] of a query or a form, [`cookies`]. Output that input cannot inject into:
-//! [`AnswerHead`], [`Escaped`] for HTML, [`JsonWriter`], [`SetCookie`]. [`Options`] are those that the server's
+//! [`AnswerHead`], [`Reply`], [`Escaped`] for HTML, [`JsonWriter`], [`SetCookie`]. [`Options`] are those that the server's
 //! administrator gave the application. Neighbours: `userland/web-application` passes these texts over channels.
 //! Deliberately not here: HTTP framing, which only the web server parses and writes.
 #![no_std]
@@ -18,6 +18,7 @@ mod head;
 mod html;
 mod json;
 mod options;
+mod reply;
 
 pub use answer::{AnswerHead, HeaderError};
 pub use cookie::{SetCookie, cookies};
@@ -26,6 +27,7 @@ pub use head::{HeadError, MAX_HEADERS, RequestHead};
 pub use html::{Escaped, FAVICON};
 pub use json::JsonWriter;
 pub use options::{OptionError, Options};
+pub use reply::Reply;
 
 /// Whether a byte may occur in a token: a method, field name or cookie name (RFC 9110, section 5.6.2).
 pub(crate) fn is_token_byte(byte: u8) -> bool {

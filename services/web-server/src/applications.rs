@@ -19,6 +19,7 @@ use sip::process::{self, Child, StopReason};
 use sip::{Deadline, executor};
 use stdio::report;
 use task_sync::Notify;
+use web_host::Places;
 
 use crate::Server;
 use crate::limited::limited;
@@ -29,10 +30,6 @@ const START_MS: u64 = 2000;
 const FAILURES_FOR_PAUSE: u32 = 8;
 const FIRST_PAUSE_MS: u64 = 100;
 const MAX_PAUSE_MS: u64 = 5000;
-/// Endpoint and parameter indices of an application's manifest.
-const APPLICATION_SLOT: usize = 0;
-const NAMESPACE_SLOT: usize = 1;
-const OPTIONS: usize = 0;
 
 type Endpoint = web_application::Imp<web_application::states::Ready>;
 
@@ -82,7 +79,6 @@ pub(crate) struct Application {
     has_answered: Cell<bool>,
     failures: Cell<u32>,
     paused_until: Cell<Deadline>,
-    has_namespace_slot: Cell<bool>,
 }
 
 impl Application {
@@ -108,7 +104,6 @@ impl Application {
             has_answered: Cell::new(false),
             failures: Cell::new(0),
             paused_until: Cell::new(Deadline::PASSED),
-            has_namespace_slot: Cell::new(true),
         })
     }
 
@@ -284,21 +279,14 @@ fn is_alive(child: &Child) -> bool {
 async fn start(server: &Server, application: &Application) -> Result<(Rc<Child>, Endpoint), String> {
     let said = |status: sip::Status| String::from(status.text());
     let (importer, exporter) = web_application::new_channel().map_err(said)?;
-    let mut child = invoked(&application.program)?;
-    if application.has_namespace_slot.get() {
-        let namespace = server.store.open_folder("/").await.map_err(|_| String::from("there is no namespace"))?;
-        child = match child.endpoint(NAMESPACE_SLOT, namespace) {
-            Ok(child) => child,
-            Err(_) => {
-                application.has_namespace_slot.set(false);
-                invoked(&application.program)?
-            }
-        };
-    }
-    if !application.options.is_empty() {
-        child = child.parameter(OPTIONS, &application.options).map_err(said)?;
-    }
-    let child = Rc::new(child.endpoint(APPLICATION_SLOT, exporter).and_then(Child::start).map_err(said)?);
+    let child = invoked(&application.program)?;
+    let places = Places::find(&application.program).ok_or("it is no web application: it takes no `WebApplication`")?;
+    let root = match places.wants_root() {
+        true => Some(server.store.open_folder("/").await.map_err(|_| String::from("there is no namespace"))?),
+        false => None,
+    };
+    let child = places.give(child, exporter, root, &application.options).and_then(Child::start);
+    let child = Rc::new(child.map_err(said)?);
     match limited(Deadline::after_ms(START_MS), importer.receive_async()).await {
         Some(ImpStart::Ready { next }) => Ok((child, next)),
         ended => {

@@ -24,7 +24,7 @@ use crate::bare::guest::Guest;
 use crate::bare::prepared::{Person, Prepared};
 use crate::bare::qemu::{self, Kind};
 use crate::bare::{kernel, symbols};
-use crate::builder;
+use crate::build_lock;
 use crate::cargo::Metadata;
 use crate::command_line::MachineName;
 use crate::failure::{Failure, Outcome};
@@ -180,7 +180,7 @@ pub fn images_with_lines(repository: &Repository, names: &[String]) -> Outcome<B
     }
     let programs = Programs::find(repository);
     let selected: Vec<&Program> = names.iter().map(|name| programs.get(name)).collect::<Outcome<_>>()?;
-    let _lock = builder::lock(repository)?;
+    let _lock = build_lock::lock(repository)?;
     let stubs = EntryStubs::generate(repository, programs.all())?;
     let metadata = Metadata::of_workspace(&stubs.manifest(), &stubs.encoded_flags())?;
     line_tables::images(repository, &stubs, &metadata, &selected)

@@ -15,7 +15,7 @@ use package_build::SecretKey;
 use serde::{Deserialize, Serialize};
 
 use super::Folder;
-use crate::builder;
+use crate::build_lock;
 use crate::failure::{Failure, Outcome};
 use crate::fingerprint::Fingerprint;
 use crate::repository::{Repository, write_whole};
@@ -188,7 +188,7 @@ impl Changes {
             inputs.with_outputs(std::slice::from_ref(&self.image)).is_kept_at(&self.stamp())
         };
         if !is_current() {
-            let _lock = builder::lock(repository)?;
+            let _lock = build_lock::lock(repository)?;
             // Another run may have made it while this one waited for the lock.
             if !is_current() {
                 self.make(&systems::signer(repository)?.key, built)?;

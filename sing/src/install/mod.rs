@@ -19,7 +19,8 @@ use package::{Package, SystemImage};
 use serde_json::json;
 
 use crate::build;
-use crate::builder::{self, UnsafeTests};
+use crate::build_lock;
+use crate::builder::UnsafeTests;
 use crate::command_line::{
     ExplainArguments, InstallArguments, PackageArguments, UninstallArguments, UpgradeArguments, VerifyArguments,
 };
@@ -164,7 +165,7 @@ pub struct ChangeArguments {
 fn change(repository: &Repository, arguments: &ChangeArguments, request: &Request<'_>) -> Outcome<u8> {
     // Before the lock, which building takes itself.
     let image = Image::find(repository, &arguments.system)?;
-    let _lock = builder::lock(repository)?;
+    let _lock = build_lock::lock(repository)?;
     let _other = image.lock()?;
     let key = systems::signer(repository)?.key;
     let write = if arguments.dry_run { Write::Nothing } else { Write::Change };

@@ -8,10 +8,10 @@ use std::time::Duration;
 use boot_image::BootImage;
 use tempfile::TempDir;
 
-use crate::run::{Run, finish};
+use crate::run::{BUILD_LIMIT, Run, finish};
 use crate::tool::{repository, sing, target};
 
-/// Timeout for a run on a busy host.
+/// Timeout for a run on a busy host, when nothing is built.
 const LIMIT: Duration = Duration::from_secs(90);
 /// QEMU device to which the machine writes its debug text and finally its exit status.
 const DEBUG_PORT: &str = "isa-debugcon,iobase=0xe9,chardev=debug";
@@ -41,7 +41,7 @@ impl BareMachine {
     /// Runs shell commands in it.
     #[track_caller]
     pub fn run(&self, commands: &str) -> Run {
-        finish(self.command(Some(commands)), commands, LIMIT)
+        finish(self.command(Some(commands)), commands, BUILD_LIMIT)
     }
 
     /// Returns the command that starts the machine; without shell commands, for interactive use.

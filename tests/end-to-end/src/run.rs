@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 /// Timeout for ordinary runs.
 pub const LIMIT: Duration = Duration::from_secs(60);
+/// Timeout for a command that may build, or wait for another build, on a busy host.
+pub const BUILD_LIMIT: Duration = Duration::from_secs(600);
 
 /// The result of a run.
 #[derive(Debug)]

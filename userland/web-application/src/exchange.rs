@@ -109,7 +109,10 @@ impl Exchange {
         let head = block(reply.head.as_bytes())?;
         let (body, count) = match reply.body {
             Body::Bytes(bytes) => (block(&bytes)?, bytes.len()),
-            Body::Block(body, count) => (body, count),
+            Body::Block(body, count) => {
+                let count = count.min(body.len());
+                (body, count)
+            }
         };
         let count = u32::try_from(count).map_err(|_| Gone(()))?;
         match self.channel.ok_or(Gone(()))?.reply(reply.status, head, body, count).receive_async().await {

@@ -21,7 +21,7 @@ use stdio::report;
 use task_sync::Semaphore;
 
 pub use exchange::{Answer, Answered, BodyError, Exchange, Gone};
-pub use reply::Reply;
+pub use reply::{Body, Reply};
 pub use web_message as message;
 
 /// Maximum requests in flight per application; it accepts no others meanwhile.

@@ -15,6 +15,7 @@ use elf::abi::{SHF_ALLOC, SHF_EXECINSTR};
 use elf::endian::LittleEndian;
 use serde_json::json;
 use sing::bare::kernel;
+use sing::build_lock;
 use sing::builder;
 use sing::cargo::{self, Metadata};
 use sing::failure::{Failure, Outcome};
@@ -119,7 +120,7 @@ fn build(
     selected: &[&Program],
     way: Way,
 ) -> Outcome<BTreeMap<String, PathBuf>> {
-    let _lock = builder::lock(repository)?;
+    let _lock = build_lock::lock(repository)?;
     let stubs = EntryStubs::generate(repository, programs.all())?;
     let metadata = Metadata::of_workspace(&stubs.manifest(), &stubs.encoded_flags())?;
     let judged = builder::judge(repository, &stubs, &metadata, selected)?;

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use end_to_end::{BareMachine, Machine, Run, built_system, finish, repository, sing};
+use end_to_end::{BUILD_LIMIT, BareMachine, Machine, Run, built_system, finish, repository, sing};
 
 use crate::trapping_module;
 
@@ -24,7 +23,7 @@ fn autopsy(text: &str) -> Run {
 fn autopsy_of(file: &Path) -> Run {
     let mut command = Command::new(sing());
     command.arg("autopsy").arg(file).current_dir(repository());
-    finish(command, "autopsy", Duration::from_secs(60))
+    finish(command, "autopsy", BUILD_LIMIT)
 }
 
 /// Whether the functions are frames, in this order.
@@ -85,7 +84,7 @@ fn a_fault_is_traced_to_the_instruction_with_all_that_was_held() {
     let mut command = Command::new(sing());
     command.args(["run", "--wasm"]).arg(&module).args(["-c", "divide; log divide; log --core divide"]);
     command.current_dir(repository());
-    let run = finish(command, "a trap", Duration::from_secs(300));
+    let run = finish(command, "a trap", BUILD_LIMIT);
     let text = run.text();
     let (shown, core) = text.split_once("core of process ").expect("a core");
     for part in [": trap: integer divide by zero at divide+0x", "  faulted\n", " fault\n", "(Directory, START)"] {
@@ -143,7 +142,7 @@ fn a_running_system_writes_cores_to_a_folder() {
     let mut command = Command::new(sing());
     command.arg("run").arg("--cores").arg(&cores).current_dir(repository());
     command.args(["-c", "extensible-parent a crash; sleep 2"]);
-    let run = finish(command, "a death", Duration::from_secs(600));
+    let run = finish(command, "a death", BUILD_LIMIT);
     let files: Vec<_> = std::fs::read_dir(&cores).expect("a folder").flatten().map(|entry| entry.path()).collect();
     let [file] = files.as_slice() else { panic!("{files:?}:\n{run}") };
     assert!(file.file_name().expect("a name").to_string_lossy().starts_with("crashing-extension-"), "{files:?}");

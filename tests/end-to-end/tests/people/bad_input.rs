@@ -2,16 +2,15 @@
 //! and nothing is started.
 
 use std::process::Command;
-use std::time::Duration;
 
-use end_to_end::{Doctor, Machine, Run, finish, repository, reseal, sing, system_image};
+use end_to_end::{BUILD_LIMIT, Doctor, Machine, Run, finish, repository, reseal, sing, system_image};
 use manifest_model::Manifest;
 
 #[track_caller]
 fn tool(words: &[&str]) -> Run {
     let mut command = Command::new(sing());
     command.args(words).current_dir(repository());
-    finish(command, &format!("sing {}", words.join(" ")), Duration::from_secs(120))
+    finish(command, &format!("sing {}", words.join(" ")), BUILD_LIMIT)
 }
 
 /// `sing check` of a file with this text.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use end_to_end::{BareMachine, Format, Image, Run, finish, sparse};
+use end_to_end::{BUILD_LIMIT, BareMachine, Format, Image, Run, finish, sparse};
 
 test_needs::needs!(Qemu, E2fsprogs);
 
@@ -129,7 +129,7 @@ fn a_disk_that_returns_errors_is_told_and_harms_nobody_else() {
     let words = ["--smp", "1", "--disk", &path, "--qemu=-set", &format!("--qemu={faulty}")];
     let machine = BareMachine::new("microvm").with(&words);
     let commands = "hash /fs/disk0/large; echo $?; cat /fs/disk0/small; ps";
-    let run = finish(machine.command(Some(commands)), commands, Duration::from_secs(60));
+    let run = finish(machine.command(Some(commands)), commands, BUILD_LIMIT);
     assert!(run.errors.contains("/fs/disk0/large"), "{run}");
     let text = run.text();
     assert!(text.contains("small\n") && text.contains("virtio-blk"), "{run}");
@@ -142,7 +142,7 @@ fn a_disk_that_is_too_short_is_told() {
     let bytes = std::fs::read(disk.path()).expect("the image can be read");
     let short = Image::with_bytes(&bytes[..8 << 20]);
     let commands = "cat /fs/disk0/small || echo not there; echo still here";
-    let run = run("microvm", &short.path().display().to_string(), Duration::from_secs(60), commands);
+    let run = run("microvm", &short.path().display().to_string(), BUILD_LIMIT, commands);
     assert!(run.text().contains("still here"), "{run}");
     assert!(run.errors.contains("disk"), "somebody has to say what is wrong with the disk:\n{run}");
 }

@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use end_to_end::{
-    BareMachine, Doctor, Run, bare_system, boot_image, boot_kernel, finish, repository, reseal, reseal_system, sing,
-    target,
+    BUILD_LIMIT, BareMachine, Doctor, Run, bare_system, boot_image, boot_kernel, finish, repository, reseal,
+    reseal_system, sing, target,
 };
 use manifest_model::{Apart, Domain, Policy};
 
@@ -36,9 +35,6 @@ fn programs_do_the_same_in_every_configuration() {
         }
     }
 }
-
-/// Timeout of a machine whose system is built first.
-const BUILD_LIMIT: Duration = Duration::from_secs(600);
 
 /// The domain of each process in the output of `ps`, by program; `-` for the kernel's own.
 fn domain_of_each(run: &Run) -> Vec<(String, String)> {
@@ -144,7 +140,7 @@ fn a_processor_that_lacks_something_is_told_of() {
 fn asked(words: &[&str]) -> Run {
     let mut command = Command::new(sing());
     command.args(words).current_dir(repository());
-    finish(command, &words.join(" "), Duration::from_secs(60))
+    finish(command, &words.join(" "), BUILD_LIMIT)
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::process::Command;
 use std::time::Duration;
 
 use end_to_end::{
-    BareMachine, Doctor, KINDS, Machine, Run, bare_kernel, bare_system, boot_disc, boot_image, boot_kernel, finish,
-    repository, reseal, reseal_system, sing,
+    BUILD_LIMIT, BareMachine, Doctor, KINDS, Machine, Run, bare_kernel, bare_system, boot_disc, boot_image,
+    boot_kernel, finish, repository, reseal, reseal_system, sing,
 };
 use manifest_model::Manifest;
 
@@ -54,7 +54,7 @@ fn commands_are_read_from_a_pipe_as_well() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "printf 'echo typed\\nexit 4\\n' | \"$@\"", "sh"]).arg(machine.get_program());
     shell.args(machine.get_args()).current_dir(repository());
-    let run = finish(shell, "commands on standard input", Duration::from_secs(60));
+    let run = finish(shell, "commands on standard input", BUILD_LIMIT);
     assert_eq!((run.text().as_str(), run.errors.as_str(), run.status), ("typed\n", "", Some(4)), "{run}");
 }
 
@@ -68,7 +68,7 @@ fn every_byte_goes_through_the_console() {
     let mut shell = Command::new("sh");
     shell.args(["-c", "input=$1; shift; exec \"$@\" <\"$input\"", "sh"]).arg(&path).arg(machine.get_program());
     shell.args(machine.get_args()).current_dir(repository());
-    let run = finish(shell, "all bytes through cat", Duration::from_secs(60));
+    let run = finish(shell, "all bytes through cat", BUILD_LIMIT);
     assert!(run.output == bytes, "{} of {} bytes came back:\n{}", run.output.len(), bytes.len(), run.errors);
     assert_eq!(run.status, Some(0), "{run}");
 }
@@ -78,7 +78,7 @@ fn a_reader_that_goes_away_ends_the_machine() {
     let machine = BareMachine::new("microvm").command(Some("while true; do echo more || exit 9; end"));
     let mut shell = Command::new("sh");
     shell.args(["-c", "\"$@\" | head -n 3", "sh"]).arg(machine.get_program()).args(machine.get_args());
-    let run = finish(shell, "an endless output into head", Duration::from_secs(60));
+    let run = finish(shell, "an endless output into head", BUILD_LIMIT);
     assert_eq!(run.text(), "more\nmore\nmore\n", "{run}");
 }
 
@@ -87,7 +87,7 @@ fn what_a_machine_has_not_got_is_refused_before_it_starts() {
     let refused = |words: &[&str], parts: &[&str]| {
         let mut command = Command::new(sing());
         command.arg("run").args(words).args(["-c", "true"]).current_dir(repository());
-        finish(command, &words.join(" "), Duration::from_secs(60)).refused(parts);
+        finish(command, &words.join(" "), BUILD_LIMIT).refused(parts);
     };
     refused(&["--mem", "64M"], &["--mem", "--machine"]);
     refused(&["--machine", "qemu", "--disk", "/no/such.img"], &["/no/such.img", "no such file"]);
@@ -195,7 +195,7 @@ fn disc(folder: &Path, commands: &str) -> std::path::PathBuf {
     let path = folder.join("disc.iso");
     let mut command = Command::new(sing());
     command.args(["image", "-c", commands, "-o"]).arg(&path).current_dir(repository());
-    finish(command, "sing image", Duration::from_secs(120)).succeeded();
+    finish(command, "sing image", BUILD_LIMIT).succeeded();
     path
 }
 
@@ -229,7 +229,7 @@ fn a_debugger_stops_in_kernel_and_program_by_name() {
     for kind in KINDS {
         let mut command = Command::new(sing());
         command.args(["debug", "--machine", kind, "-c", "echo done", "--batch", commands]).current_dir(repository());
-        let run = finish(command, commands, Duration::from_secs(120));
+        let run = finish(command, commands, BUILD_LIMIT);
         let text = run.text();
         assert!(text.contains("Breakpoint 1,") && text.contains("kernel::start + "), "on {kind}:\n{run}");
         assert!(text.contains("Breakpoint 2,") && text.contains("echo::main in section"), "on {kind}:\n{run}");
@@ -253,7 +253,7 @@ fn a_debugger_shows_the_source_lines_of_a_program() {
     let mut command = Command::new(sing());
     command.args(["debug", "--machine", "microvm", "-c", "echo done", "--lines", "echo", "--batch", commands]);
     command.current_dir(repository());
-    let run = finish(command, commands, Duration::from_secs(900));
+    let run = finish(command, commands, BUILD_LIMIT);
     let text = run.text();
     assert!(text.contains("at src/echo.rs:") && text.contains("pub fn main(startup: Startup)"), "{run}");
     assert!(text.contains("done\n") && run.status == Some(0), "{run}");
@@ -272,7 +272,7 @@ fn a_fault_of_the_kernel_itself_is_reported_and_ends_the_machine() {
                     set $rdi = 16\nset $rdx = 64\ncontinue";
     let mut command = Command::new(sing());
     command.args(["debug", "--machine", "microvm", "-c", "true", "--batch", commands]).current_dir(repository());
-    let run = finish(command, commands, Duration::from_secs(120));
+    let run = finish(command, commands, BUILD_LIMIT);
     let said = format!("{}\n{}", run.text(), run.errors);
     for part in
         ["kernel fault: page fault", "address  0x10", "memset+0x", "running  service-manager, process 1", "called from"]

@@ -2,19 +2,15 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use end_to_end::{finish, repository, sing, target};
-
-/// Timeout that covers a full rebuild.
-const LIMIT: Duration = Duration::from_secs(900);
+use end_to_end::{BUILD_LIMIT, finish, repository, sing, target};
 
 /// Builds a program with this working folder; returns its package.
 #[track_caller]
 fn package(name: &str, here: &Path, variables: &[(&str, &str)]) -> Vec<u8> {
     let mut command = Command::new(sing());
     command.args(["build", name]).current_dir(here).env("CARGO_TARGET_DIR", target()).envs(variables.iter().copied());
-    let run = finish(command, &format!("sing build {name}, with {variables:?}"), LIMIT);
+    let run = finish(command, &format!("sing build {name}, with {variables:?}"), BUILD_LIMIT);
     assert_eq!(run.status, Some(0), "{run}");
     let path = target().join(format!("sing/packages/{name}.package"));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -60,7 +56,7 @@ fn counts(report: &str, name: &str) -> Option<(usize, usize)> {
 fn the_trusted_base_is_counted_crate_by_crate() {
     let mut command = Command::new(sing());
     command.arg("base").current_dir(repository());
-    let report = finish(command, "sing base", Duration::from_secs(120)).succeeded();
+    let report = finish(command, "sing base", BUILD_LIMIT).succeeded();
     for name in ["kernel", "hal/hosted", "hal/x86_64", "sip", "talc"] {
         let (lines, unsafe_sites) = counts(&report, name).unwrap_or_else(|| panic!("no `{name}` in:\n{report}"));
         assert!(lines > 500 && unsafe_sites > 10, "{name}: {lines} lines, {unsafe_sites} unsafe");

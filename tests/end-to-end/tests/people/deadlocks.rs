@@ -1,9 +1,8 @@
 //! `sing check --deadlock`: all systems, and what it can tell without `spin`.
 
 use std::process::Command;
-use std::time::Duration;
 
-use end_to_end::{Run, finish, repository, sing};
+use end_to_end::{BUILD_LIMIT, Run, finish, repository, sing};
 use serde_json::Value;
 
 fn check(words: &[&str]) -> Command {
@@ -14,7 +13,7 @@ fn check(words: &[&str]) -> Command {
 
 #[track_caller]
 fn checked(command: Command) -> Run {
-    finish(command, "sing check --deadlock", Duration::from_secs(120))
+    finish(command, "sing check --deadlock", BUILD_LIMIT)
 }
 
 #[test]

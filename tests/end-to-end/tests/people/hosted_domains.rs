@@ -3,14 +3,11 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use end_to_end::{Live, Machine, Run, finish, repository, reseal_system, sing, system_image};
+use end_to_end::{BUILD_LIMIT, Live, Machine, Run, finish, repository, reseal_system, sing, system_image};
 use manifest_model::{Apart, Domain};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch, apply_filter};
 
 const WORK: &str = "echo hello | cat | hash -a crc32; tree /fs/disk0; cat /fs/disk0/poems/tyger.txt; hello; greet you";
-
-/// Timeout of a machine whose system is built first.
-const BUILD_LIMIT: Duration = Duration::from_secs(900);
 
 fn by_tool(words: &[&str], commands: &str) -> Run {
     let mut command = Command::new(sing());
@@ -170,7 +167,7 @@ fn without(call: i64) -> Run {
     // The filter is of this thread, and of what it starts.
     let run = std::thread::spawn(move || {
         apply_filter(&program).expect("a filter may be set here");
-        finish(command, "hello", Duration::from_secs(60))
+        finish(command, "hello", BUILD_LIMIT)
     });
     run.join().expect("it has run")
 }

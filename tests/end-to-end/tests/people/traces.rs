@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use end_to_end::{BareMachine, Format, Image, Machine, Run, finish, repository, sing};
+use end_to_end::{BUILD_LIMIT, BareMachine, Format, Image, Machine, Run, finish, repository, sing};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -113,7 +113,7 @@ fn the_tool_traces_a_system_and_says_how_it_ended() {
     let file = folder.path().join("out.perfetto");
     let mut command = Command::new(sing());
     command.arg("trace").arg("-o").arg(&file).args(["-c", "echo one; ls /no/such/folder"]).current_dir(repository());
-    let run = finish(command, "sing trace", LIMIT);
+    let run = finish(command, "sing trace", BUILD_LIMIT);
     assert_eq!((run.status, run.text().as_str()), (Some(1), "one\n"), "{run}");
     assert!(run.errors.contains("ui.perfetto.dev"), "{run}");
     let bytes = fs::read(&file).expect("a trace");

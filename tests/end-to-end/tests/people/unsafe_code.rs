@@ -3,18 +3,16 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
-use std::time::Duration;
 
-use end_to_end::{BareMachine, Run, boot_image, boot_kernel, finish, repository, reseal_system, sing, target};
+use end_to_end::{
+    BUILD_LIMIT, BareMachine, Run, boot_image, boot_kernel, finish, repository, reseal_system, sing, target,
+};
 use manifest_model::Domain;
 
 test_needs::needs!(Qemu);
 
 /// Harmless data, and what comes of it.
 const GOOD: (&str, &str) = ("0268656C", "hel");
-
-/// Timeout for building the system.
-const BUILD_LIMIT: Duration = Duration::from_secs(900);
 
 fn decoder(processors: &str) -> BareMachine {
     static BUILT: OnceLock<()> = OnceLock::new();
@@ -105,7 +103,7 @@ fn a_system_without_a_domain_for_unsafe_code_is_not_built() {
         std::fs::write(&path, text).expect("a file can be written");
         let mut command = Command::new(sing());
         command.arg("check").arg(&path).current_dir(repository());
-        let run = finish(command, "check", Duration::from_secs(60));
+        let run = finish(command, "check", BUILD_LIMIT);
         assert_ne!(run.status, Some(0), "{run}");
         let parts = ["I228", "`careless-decoder` is unsafe code", "each = true"];
         assert!(parts.iter().all(|part| run.errors.contains(part)), "{run}");

@@ -19,12 +19,9 @@ use sip::exheap::ExVec;
 use sip::process::{Child, StopReason};
 use sip::{Deadline, Status};
 use stdio::{Output, report};
+use web_host::Places;
 
 sip::startup!();
-
-const APPLICATION: usize = 0;
-const NAMESPACE: usize = 1;
-const OPTIONS: usize = 0;
 
 type Failed = access::AccessError;
 
@@ -71,24 +68,13 @@ fn start(
         report::error(format_args!("{error}"));
         error.status
     })?;
+    let places = Places::find(program).ok_or(Status::NotFound)?;
     let (importer, exporter) = web_application::new_channel()?;
-    let mut child = child.parameter(OPTIONS, options)?.endpoint(APPLICATION, exporter)?;
-    let folder = namespace.open_directory("/")?.into_endpoint().ok_or(Status::Closed)?;
-    child = match child.endpoint(NAMESPACE, folder) {
-        Ok(child) => child,
-        // It has no such slot; the refusal consumed the child.
-        Err(_) => {
-            let (again, channel) = start_without_names(program, options)?;
-            return ready(again, channel);
-        }
+    let root = match places.wants_root() {
+        true => Some(namespace.open_directory("/")?.into_endpoint().ok_or(Status::Closed)?),
+        false => None,
     };
-    ready(child.start()?, importer)
-}
-
-fn start_without_names(program: &str, options: &str) -> Result<(Child, Imp<states::Start>), Failed> {
-    let child = sip::process::create(program).map_err(|error| error.status)?;
-    let (importer, exporter) = web_application::new_channel()?;
-    Ok((child.parameter(OPTIONS, options)?.endpoint(APPLICATION, exporter)?.start()?, importer))
+    ready(places.give(child, exporter, root, options)?.start()?, importer)
 }
 
 fn ready(child: Child, channel: Imp<states::Start>) -> Result<(Child, Option<Imp<states::Ready>>), Failed> {

@@ -9,6 +9,7 @@ use manifest_model::Trust;
 use package::Package;
 use package_build::{SecretKey, Signer, build_package, build_system, build_unchecked};
 use package_check::{PackageError, verify};
+use sing::build_lock;
 use sing::builder::{self, BuiltImage, UnsafeTests};
 use sing::failure::{Failure, Outcome};
 use sing::repository::{Repository, write_whole};
@@ -36,7 +37,7 @@ pub fn write(repository: &Repository, name: &str, checked: &Path, unchecked: &Pa
     let mut system = catalogue.system(repository, &repository.system_manifest(name.as_ref())?)?;
     let names = system.programs();
     let selected = names.iter().map(|name| catalogue.programs.get(name)).collect::<Outcome<Vec<_>>>()?;
-    let _lock = builder::lock(repository)?;
+    let _lock = build_lock::lock(repository)?;
     let built = builder::build_programs(repository, &catalogue.programs, &selected, UnsafeTests::Refused)?;
     let signer = Signer::root(passing_key()?);
     let (mut as_built, mut without, mut removed) = (Vec::new(), Vec::new(), Vec::new());
