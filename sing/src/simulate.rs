@@ -152,6 +152,7 @@ impl Simulation<'_> {
             disks: self.disks.clone(),
             spared,
             calm_after_s: None,
+            keeps_disks: self.arguments.workload.is_some(),
             trace: self.arguments.trace.clone(),
         }
     }
@@ -177,7 +178,8 @@ impl Simulation<'_> {
         let spared = |names: &[&str]| usual.iter().cloned().chain(names.iter().map(|&name| name.to_owned())).collect();
         let (parameters, disks) = (task.parameters.clone(), task.disks.clone());
         let case = Case { parameters, disks, calm_after_s: task.calm_after_s, spared: spared(task.spared), ..case };
-        let calm = || Case { faults: Faults::Kinds("none".into()), trace: None, ..case.clone() };
+        let faults = Faults::Kinds("none".into());
+        let calm = || Case { faults: faults.clone(), trace: None, keeps_disks: false, ..case.clone() };
         let other = task.other.as_ref().map(|other| {
             let (parameters, disks) = (other.parameters.clone(), other.disks.clone());
             Case { seed: case.seed ^ OTHER_MACHINE, parameters, disks, spared: spared(other.spared), ..case.clone() }
@@ -186,13 +188,14 @@ impl Simulation<'_> {
             None => machine::run(&self.ready, &case),
             Some(other) => machine::run_linked(&self.ready, &[other.clone(), case.clone()]),
         };
-        let without = task.is_compared.then(|| machine::run(&self.ready, &calm())).transpose()?;
-        let run = run_once()?;
-        let start_again = |parameters: &Vec<_>| {
-            let disks = run.disks.iter().cloned().map(DiskContent::Bytes).collect();
+        let run_calm = |parameters: &Vec<_>, disks: Vec<DiskContent>| {
             machine::run(&self.ready, &Case { parameters: parameters.clone(), disks, ..calm() })
         };
-        let afterwards = task.afterwards.as_ref().map(start_again).transpose()?;
+        let compared_with = task.compared_with.as_ref();
+        let without = compared_with.map(|parameters| run_calm(parameters, case.disks.clone())).transpose()?;
+        let run = run_once()?;
+        let left = || run.disks.iter().cloned().map(DiskContent::of).collect();
+        let afterwards = task.afterwards.as_ref().map(|parameters| run_calm(parameters, left())).transpose()?;
         let judge = |report: &Report| {
             let (without, afterwards) = (without.as_ref(), afterwards.as_ref());
             task.finding(&Seen { report, run: &run, without, afterwards })

@@ -28,7 +28,7 @@ const MAX_WAIT_MS: u64 = 1_000;
 
 /// Mounts all volumes. Completes when each of them serves or has failed.
 pub(crate) async fn mount_all(manager: &Rc<Manager>, prefixes: &str) {
-    let abandoned = match manager.claims.abandoned() {
+    let abandoned = match retried(|| manager.claims.abandoned()).await {
         Ok(abandoned) => abandoned,
         Err(error) => {
             report::error(format_args!("the previous mounts cannot be read: {error}"));
@@ -39,7 +39,7 @@ pub(crate) async fn mount_all(manager: &Rc<Manager>, prefixes: &str) {
     let mut mounts =
         if abandoned.is_empty() && is_boot { Vec::new() } else { restore_mounts(manager, abandoned).await };
     if is_boot {
-        mounts.extend(mount_found(manager, prefixes));
+        mounts.extend(mount_found(manager, prefixes).await);
     }
     for mount in mounts {
         mount.await;
@@ -50,8 +50,8 @@ pub(crate) async fn mount_all(manager: &Rc<Manager>, prefixes: &str) {
 }
 
 /// Mounts each disk with a volume of this kind at its default mount point.
-fn mount_found(manager: &Rc<Manager>, prefixes: &str) -> Vec<executor::Task<()>> {
-    let disks = match disks(manager, prefixes) {
+async fn mount_found(manager: &Rc<Manager>, prefixes: &str) -> Vec<executor::Task<()>> {
+    let disks = match retried(|| disks(manager, prefixes)).await {
         Ok(disks) => disks,
         Err(error) => {
             report::error(format_args!("{DISKS}: {error}; no disk is mounted"));
@@ -73,6 +73,20 @@ fn mount_found(manager: &Rc<Manager>, prefixes: &str) -> Vec<executor::Task<()>>
         })
     };
     disks.into_iter().map(mount).collect()
+}
+
+/// Repeats what fails for a while: a lack of memory may pass, and without the list of disks none would ever be mounted.
+async fn retried<T, E>(mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E> {
+    let mut wait_ms = MIN_WAIT_MS;
+    loop {
+        match attempt() {
+            Err(_) if wait_ms <= MAX_WAIT_MS => {
+                executor::sleep_until(Deadline::after_ms(wait_ms)).await;
+                wait_ms *= 2;
+            }
+            result => return result,
+        }
+    }
 }
 
 /// Mounts a disk at its default mount point. A lack of memory may pass.

@@ -226,7 +226,8 @@ pub fn make_disk(files: &Files) -> Vec<u8> {
         uuid: *b"singularity-simu",
         made: MADE,
     };
-    let mut sink = Sink(Vec::new());
+    // Zeroed at once: growing would copy it again and again.
+    let mut sink = Sink(vec![0; VOLUME_BYTES as usize]);
     match make_image(&options, &Folder { attributes, entries }, &mut sink) {
         Ok(built) => sink.0.resize(built.volume_bytes as usize, 0),
         Err(error) => unreachable!("the volume has room for its files: {error}"),

@@ -11,18 +11,51 @@ use super::random::Random;
 /// back.
 pub const SPARED: &[&str] = &["storm", "sleep", "console"];
 
+/// Virtual time in seconds after which no program is ended.
+pub const CALM_AFTER_S: u64 = 4;
+
 /// Seconds that the clients go on: as long as anything is ended, and one more.
-const SECONDS: u64 = kills::CALM_AFTER_S + 1;
+const SECONDS: u64 = CALM_AFTER_S + 1;
+/// The same of a run without kills, in which clients do not wait for a file system: they would make a million calls a
+/// second without a pause.
+const SECONDS_WITHOUT: u64 = 1;
+const PAUSE_WITHOUT_MS: u64 = 5;
+/// Pauses of which a seed has one: without any, requests are dense, and others of the system are rarely idle.
+const PAUSES_MS: [u64; 4] = [0, 0, 1, 4];
 const MAX_CLIENTS: usize = 3;
 /// Marks the clients' failures on the console.
 const FAILURE: &str = "storm: client";
 
-/// Returns the shell's commands for a seed.
-pub fn commands(seed: u64) -> String {
-    let clients = 1 + Random::new(seed).below(MAX_CLIENTS);
-    let start = |number| format!("storm /fs/disk0/one {number} --seconds {SECONDS} & ");
-    let last = format!("storm /fs/disk0/one {clients} --seconds {SECONDS}; ");
-    (1..clients).map(start).chain([last, kills::calm_commands()]).collect()
+/// The clients of a seed.
+pub struct Clients {
+    count: usize,
+    pause_ms: u64,
+}
+
+impl Clients {
+    /// Chooses the clients of a seed.
+    pub fn new(seed: u64) -> Clients {
+        let mut random = Random::new(seed);
+        let count = 1 + random.below(MAX_CLIENTS);
+        Clients { count, pause_ms: PAUSES_MS[random.below(PAUSES_MS.len())] }
+    }
+
+    /// Returns the shell's commands.
+    pub fn commands(&self) -> String {
+        self.commands_for(SECONDS, self.pause_ms)
+    }
+
+    /// Returns the commands of the run without kills, with whose counters it is compared.
+    pub fn commands_without(&self) -> String {
+        self.commands_for(SECONDS_WITHOUT, PAUSE_WITHOUT_MS)
+    }
+
+    fn commands_for(&self, seconds: u64, pause_ms: u64) -> String {
+        let client = |number: usize| format!("storm /fs/disk0/one {number} --seconds {seconds} --pause-ms {pause_ms}");
+        let start = |number| client(number) + " & ";
+        let last = client(self.count) + "; ";
+        (1..self.count).map(start).chain([last, kills::calm_commands()]).collect()
+    }
 }
 
 /// Returns what a client found.
@@ -39,6 +72,8 @@ pub fn judge(console: &str) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -51,9 +86,12 @@ mod tests {
     }
 
     #[test]
-    fn seeds_differ_in_the_number_of_clients() {
-        let clients = |seed: u64| commands(seed).matches("storm ").count();
-        let counts: std::collections::BTreeSet<usize> = (0..50).map(clients).collect();
+    fn seeds_differ_in_the_number_of_clients_and_their_pauses() {
+        let clients: Vec<Clients> = (0..50).map(Clients::new).collect();
+        let counts: BTreeSet<usize> =
+            clients.iter().map(|clients| clients.commands().matches("storm ").count()).collect();
         assert_eq!(counts, (1..=MAX_CLIENTS).collect());
+        let pauses: BTreeSet<u64> = clients.iter().map(|clients| clients.pause_ms).collect();
+        assert_eq!(pauses, PAUSES_MS.into());
     }
 }

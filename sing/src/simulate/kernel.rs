@@ -8,10 +8,12 @@ use super::machine::{End, Report};
 /// Beginnings of the names of tests, one for each run. Not among them are tests of programs that compute for ever, of a
 /// lack of memory, of hardware that the machine has not, and of tens of thousands of calls. Their number is odd, so that
 /// each meets each number of processors.
-const PARTS: [&str; 23] = [
+const PARTS: [&str; 25] = [
     "mutex: contended",
     "event: ",
     "wait any: ",
+    "wait set: receive",
+    "loan: passes while",
     "loan: returned again",
     "loan: comes",
     "loan: nested",

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::panic::resume_unwind;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Deserialize;
@@ -45,8 +46,15 @@ impl Faults {
 pub enum DiskContent {
     /// Of a file, which the name may mark as read-only.
     File(PathBuf),
-    /// These bytes.
-    Bytes(Vec<u8>),
+    /// These bytes, which cases share.
+    Bytes(Arc<Vec<u8>>),
+}
+
+impl DiskContent {
+    /// Makes the content of these bytes.
+    pub fn of(bytes: Vec<u8>) -> DiskContent {
+        DiskContent::Bytes(Arc::new(bytes))
+    }
 }
 
 /// What to run.
@@ -66,6 +74,8 @@ pub struct Case {
     pub spared: Vec<String>,
     /// Virtual time in seconds after which no fault harms.
     pub calm_after_s: Option<u64>,
+    /// Whether what is left on the disks is wanted.
+    pub keeps_disks: bool,
     /// File for the text of the trace.
     pub trace: Option<PathBuf>,
 }
@@ -239,12 +249,15 @@ fn run_at(ready: &Ready, case: &Case, link: Option<(UnixStream, u8)>) -> Outcome
             DiskContent::File(path) => path.clone(),
             DiskContent::Bytes(bytes) => {
                 let path = folder.path().join(format!("disk{number}"));
-                std::fs::write(&path, bytes).map_err(|error| Failure::file("write", &path, &error))?;
+                std::fs::write(&path, &**bytes).map_err(|error| Failure::file("write", &path, &error))?;
                 path
             }
         };
-        left.push(folder.path().join(format!("left{number}")));
-        command.arg("--disk").arg(path).arg("--disk-left").arg(&left[number]);
+        command.arg("--disk").arg(path);
+        if case.keeps_disks {
+            left.push(folder.path().join(format!("left{number}")));
+            command.arg("--disk-left").arg(&left[number]);
+        }
     }
     for (name, value) in &case.parameters {
         command.args(["--parameter", &format!("{name}={value}")]);

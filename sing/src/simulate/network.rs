@@ -22,6 +22,11 @@ pub const SPARED_BY_CLIENT: &[&str] = &["sleep", "ext2-fs", "volume-manager"];
 const BEGIN_S: u64 = 90;
 /// Seconds that the server runs. The client needs less, whatever is lost.
 const SERVER_S: u64 = 600;
+/// Timeout of a fetch that must succeed, in seconds. After some losses in a row TCP waits for half a minute, although
+/// nothing is wrong; with all its timeouts before, that is less than this.
+const LONG_TIMEOUT_S: u64 = 120;
+/// The same of a fetch that may fail, because its server may have ended without a word.
+const TIMEOUT_S: u64 = 30;
 const SERVER: u8 = 1;
 const MAX_FETCHES: usize = 5;
 const MAX_FILE_BYTES: usize = 200_000;
@@ -32,11 +37,22 @@ pub struct Errands {
     files: Files,
     /// The files to fetch, by name.
     fetches: Vec<&'static str>,
+    /// Timeout of each, in seconds, but for the last, which must always succeed.
+    wait_s: u64,
 }
 
 impl Errands {
-    /// Makes the errands of a seed.
-    pub fn new(seed: u64) -> Errands {
+    /// Makes the errands of a seed of `network`.
+    pub fn of_network(seed: u64) -> Errands {
+        Errands::new(seed, LONG_TIMEOUT_S)
+    }
+
+    /// Makes the errands of a seed of `web`.
+    pub fn of_web(seed: u64) -> Errands {
+        Errands::new(seed, TIMEOUT_S)
+    }
+
+    fn new(seed: u64, wait_s: u64) -> Errands {
         let mut random = Random::new(seed);
         let files = NAMES.map(|name| {
             let bytes = random.below(MAX_FILE_BYTES);
@@ -45,7 +61,7 @@ impl Errands {
         });
         let count = 1 + random.below(MAX_FETCHES);
         let fetches = (0..count).map(|_| NAMES[random.below(NAMES.len())]).collect();
-        Errands { files: files.into(), fetches }
+        Errands { files: files.into(), fetches, wait_s }
     }
 
     /// Returns the server's commands.
@@ -62,10 +78,10 @@ impl Errands {
     pub fn client_commands(&self) -> String {
         let mut commands = format!("sleep {BEGIN_S}; ");
         for (number, name) in self.fetches.iter().enumerate() {
-            fetch(&mut commands, number, name);
+            fetch(&mut commands, number, name, self.wait_s);
         }
         let _ = write!(commands, "sleep {}; ", CALM_AFTER_S);
-        fetch(&mut commands, self.fetches.len(), NAMES[0]);
+        fetch(&mut commands, self.fetches.len(), NAMES[0], LONG_TIMEOUT_S);
         commands + "sync"
     }
 
@@ -94,10 +110,13 @@ impl Errands {
     }
 }
 
-fn fetch(commands: &mut String, number: usize, name: &str) {
+fn fetch(commands: &mut String, number: usize, name: &str, wait_s: u64) {
     let server = dhcp::address_of(SERVER);
     let to = got(number);
-    let _ = write!(commands, "fetch http://{server}/{name} --to /fs/disk0/{to} --quiet; echo fetched {number} $?; ");
+    let _ = write!(
+        commands,
+        "fetch http://{server}/{name} --to /fs/disk0/{to} --wait {wait_s}s --quiet; echo fetched {number} $?; "
+    );
 }
 
 fn got(number: usize) -> String {
@@ -110,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_fetch_that_fails_and_one_with_other_bytes_are_found() {
-        let errands = Errands::new(4);
+        let errands = Errands::of_web(4);
         let report = |killed: &[&str]| Report {
             hash: String::new(),
             virtual_ns: 0,

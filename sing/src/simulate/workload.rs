@@ -48,8 +48,8 @@ pub struct Task {
     pub calm_after_s: Option<u64>,
     /// Programs that no fault ends, besides those that no workload can do without.
     pub spared: &'static [&'static str],
-    /// Whether a run without faults is needed to judge it.
-    pub is_compared: bool,
+    /// Parameters of a run without faults, if one is needed to judge it.
+    pub compared_with: Option<Vec<(&'static str, String)>>,
     /// Parameters of another start, from what is left on the disks and without faults.
     pub afterwards: Option<Vec<(&'static str, String)>>,
     judge: Judge,
@@ -96,8 +96,8 @@ impl WorkloadName {
             WorkloadName::Installs => "harmless,cut/150,kill/4000,kill-call/200",
             WorkloadName::Kernel => "harmless,preempt/16,race/8",
             WorkloadName::Kills => "harmless,kill/4000",
-            WorkloadName::Network => "harmless,link",
-            WorkloadName::Web => "harmless,link,kill/12000,kill-call/300",
+            WorkloadName::Network => "harmless,step/1000,link",
+            WorkloadName::Web => "harmless,step/1000,link,kill/12000,kill-call/300",
         }
     }
 
@@ -108,10 +108,10 @@ impl WorkloadName {
                 let story = ext2::Story::new(seed);
                 Task {
                     parameters: commands(story.commands()),
-                    disks: vec![DiskContent::Bytes(story.disk())],
+                    disks: vec![DiskContent::of(story.disk())],
                     calm_after_s: None,
                     spared: &[],
-                    is_compared: false,
+                    compared_with: None,
                     afterwards: None,
                     other: None,
                     judge: Box::new(move |Seen { report, run, .. }| {
@@ -119,37 +119,26 @@ impl WorkloadName {
                     }),
                 }
             }
-            WorkloadName::Files => Task {
-                parameters: commands(files::commands(seed)),
-                disks: vec![DiskContent::Bytes(ext2::Story::new(0).disk())],
-                calm_after_s: Some(kills::CALM_AFTER_S),
-                spared: files::SPARED,
-                is_compared: true,
-                afterwards: None,
-                other: None,
-                judge: Box::new(|seen| {
-                    files::judge(&seen.run.text)?;
-                    kills::judge(seen.report, &seen.run.text, seen.console_without())
-                }),
-            },
+            WorkloadName::Files => storms(seed),
             WorkloadName::Kernel => Task {
                 parameters: kernel::parameters(seed),
                 disks: Vec::new(),
                 calm_after_s: None,
                 spared: &[],
-                is_compared: false,
+                compared_with: None,
                 afterwards: None,
                 other: None,
                 judge: Box::new(|seen| kernel::judge(seen.report, &seen.run.text)),
             },
             WorkloadName::Installs => changes(seed, signer),
-            WorkloadName::Network | WorkloadName::Web => errands(seed),
+            WorkloadName::Network => errands(Errands::of_network(seed)),
+            WorkloadName::Web => errands(Errands::of_web(seed)),
             WorkloadName::Kills => Task {
                 parameters: commands(kills::commands()),
-                disks: vec![DiskContent::Bytes(ext2::Story::new(0).disk())],
+                disks: vec![DiskContent::of(ext2::Story::new(0).disk())],
                 calm_after_s: Some(kills::CALM_AFTER_S),
                 spared: kills::SPARED,
-                is_compared: true,
+                compared_with: Some(commands(kills::commands())),
                 afterwards: None,
                 other: None,
                 judge: Box::new(|seen| kills::judge(seen.report, &seen.run.text, seen.console_without())),
@@ -158,21 +147,38 @@ impl WorkloadName {
     }
 }
 
-/// Returns what a seed of `network` or `web` runs: the server is the other machine.
-fn errands(seed: u64) -> Task {
-    let errands = Errands::new(seed);
+/// Returns what a seed of `files` runs.
+fn storms(seed: u64) -> Task {
+    let clients = files::Clients::new(seed);
+    Task {
+        parameters: commands(clients.commands()),
+        disks: vec![DiskContent::of(ext2::Story::new(0).disk())],
+        calm_after_s: Some(files::CALM_AFTER_S),
+        spared: files::SPARED,
+        compared_with: Some(commands(clients.commands_without())),
+        afterwards: None,
+        other: None,
+        judge: Box::new(|seen| {
+            files::judge(&seen.run.text)?;
+            kills::judge(seen.report, &seen.run.text, seen.console_without())
+        }),
+    }
+}
+
+/// Returns what these errands of `network` or `web` run: the server is the other machine.
+fn errands(errands: Errands) -> Task {
     let other = Other {
         parameters: commands(Errands::server_commands()),
-        disks: vec![DiskContent::Bytes(errands.server_disk())],
+        disks: vec![DiskContent::of(errands.server_disk())],
         spared: network::SPARED_BY_SERVER,
     };
     Task {
         parameters: commands(errands.client_commands()),
-        disks: vec![DiskContent::Bytes(ext2::make_disk(&ext2::Files::new()))],
+        disks: vec![DiskContent::of(ext2::make_disk(&ext2::Files::new()))],
         other: Some(other),
         calm_after_s: Some(network::CALM_AFTER_S),
         spared: network::SPARED_BY_CLIENT,
-        is_compared: false,
+        compared_with: None,
         afterwards: None,
         judge: Box::new(move |Seen { report, run, .. }| errands.judge(report, &run.text, &run.disks)),
     }
@@ -183,11 +189,11 @@ fn changes(seed: u64, signer: &Signer) -> Task {
     let story = installs::Story::new(seed, signer);
     Task {
         parameters: commands(story.commands()),
-        disks: vec![DiskContent::Bytes(story.disk())],
+        disks: vec![DiskContent::of(story.disk())],
         other: None,
         calm_after_s: None,
         spared: installs::SPARED,
-        is_compared: false,
+        compared_with: None,
         afterwards: Some(commands(installs::Story::commands_afterwards())),
         judge: Box::new(move |Seen { report, run, afterwards, .. }| {
             story.judge(report, &run.text, afterwards.map_or("", |afterwards| &afterwards.text))

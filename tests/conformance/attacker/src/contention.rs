@@ -7,9 +7,12 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use sip::{Status, thread};
 
 use crate::Act;
-use crate::raw::{abi, call, must, number_of, set_words};
+use crate::messages::{LEND, RETURNED, receive, send};
+use crate::objects::{block, channel};
+use crate::raw::{abi, call, must, number_of, set_words, word};
 
-pub(crate) const ACTS: &[(&str, Act)] = &[("mutex-contended", |_| mutex()), ("wait-any-shared", |_| wait_any())];
+pub(crate) const ACTS: &[(&str, Act)] =
+    &[("mutex-contended", |_| mutex()), ("wait-any-shared", |_| wait_any()), ("loans-settled", |_| loans_settled())];
 
 const FOREVER: u64 = u64::MAX;
 
@@ -102,4 +105,49 @@ fn wait_any() -> i32 {
         }
     }
     0
+}
+
+/// A thread that lends and returns a block is not held up by one that closes endpoints with loans outstanding, by which
+/// all loans are charged anew.
+fn loans_settled() -> i32 {
+    const ROUNDS: u64 = 30;
+    let (lender, borrower) = channel("Errand");
+    let lent = block(256);
+    let done = Arc::new(AtomicU64::new(0));
+    let of_closer = Arc::clone(&done);
+    let closer = thread::spawn(move || {
+        while of_closer.load(Ordering::SeqCst) < ROUNDS {
+            close_with_a_loan();
+        }
+    });
+    for round in 1..=ROUNDS {
+        pass_loan(LEND, lender, borrower, lent);
+        pass_loan(RETURNED, borrower, lender, lent);
+        must("heap_describe", &[lent]);
+        done.store(round, Ordering::SeqCst);
+    }
+    closer.expect("a thread").join().expect("it ends");
+    for endpoint in [lender, borrower] {
+        must("channel_close", &[endpoint]);
+    }
+    must("heap_free", &[lent]);
+    0
+}
+
+/// Sends a block over a channel, as a loan or back, and receives it there.
+fn pass_loan(tag: u16, from: u64, to: u64, lent: u64) {
+    send(from, tag, (0, 1, 0), &[lent, 0, 256]).expect("a loan is allowed");
+    assert_eq!((receive(to), word(0)), (Ok(tag), lent), "it arrives");
+}
+
+/// Closes the endpoint of a lender whose block is out.
+fn close_with_a_loan() {
+    let (lender, borrower) = channel("Errand");
+    let lent = block(64);
+    send(lender, LEND, (0, 1, 0), &[lent, 0, 64]).expect("a loan is allowed");
+    assert_eq!(receive(borrower), Ok(LEND), "the loan arrives");
+    for endpoint in [lender, borrower] {
+        must("channel_close", &[endpoint]);
+    }
+    must("heap_free", &[lent]);
 }

@@ -150,6 +150,7 @@ const ENDINGS: &[Ending] = &[
     attacker("mutex: only its holder releases it", "mutex-claims"),
     attacker("mutex: of a thread that ended", "mutex-of-dead-thread"),
     attacker("mutex: contended, wakes each that waits", "mutex-contended"),
+    attacker("loan: passes while others are charged anew", "loans-settled"),
     attacker("wait any: passes on the wake-up that it does not use", "wait-any-shared"),
     attacker("wait set: endpoints that are not in it", "wait-set-strangers"),
     attacker("wait set: closed with endpoints in it", "wait-set-closed-full"),

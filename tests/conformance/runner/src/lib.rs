@@ -85,7 +85,12 @@ pub fn main(startup: Startup) -> i32 {
     let settings = Settings { long: startup.long, domains: startup.domains, own_domains: startup.own_domains, kills };
     let (mut passed, mut failed) = (0, 0);
     // The first start of each program maps its image and registers its contracts, which persist.
+    let running = resources::Running::now();
     endings::load_programs();
+    if let Err(why) = running.and_then(|running| running.wait_until_back()) {
+        log!("FAILED: {why}");
+        return 1;
+    }
     let all = [
         endings::tests(),
         lifecycle::tests(),

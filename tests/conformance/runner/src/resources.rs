@@ -28,6 +28,34 @@ const OWN: [&str; 4] = ["own handles", "own endpoints", "own children", "own blo
 /// Timeout for the cleanup of a test's last thread.
 const TIMEOUT_MS: u64 = 20_000;
 
+/// Counters of what a program that has ended may give back later than its end is known.
+const OF_ENDED: [&str; 3] = ["processes", "threads", "stacks"];
+
+/// How much of [`OF_ENDED`] there is.
+pub(crate) struct Running(Vec<u64>);
+
+impl Running {
+    /// Takes a count.
+    pub(crate) fn now() -> Result<Running, String> {
+        let counters = diagnostics::counters().map_err(|status| format!("the counters: {}", status.text()))?;
+        let of_ended = counters.iter().filter(|record| OF_ENDED.contains(&diagnostics::name(&record.name).as_str()));
+        Ok(Running(of_ended.map(|record| record.value).collect()))
+    }
+
+    /// Waits until programs that were started meanwhile, and have ended, have given back everything: a count that began
+    /// earlier would have what they still hold in it.
+    pub(crate) fn wait_until_back(&self) -> Result<(), String> {
+        let deadline = Deadline::after_ms(TIMEOUT_MS);
+        while Running::now()?.0.iter().zip(&self.0).any(|(now, before)| now > before) {
+            if deadline.has_passed() {
+                return Err("programs that have ended do not give back their threads".into());
+            }
+            thread::sleep(Deadline::after_ms(1));
+        }
+        Ok(())
+    }
+}
+
 /// One count.
 #[derive(PartialEq, Eq)]
 pub(crate) struct Count(Vec<u64>);

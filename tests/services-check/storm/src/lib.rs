@@ -36,7 +36,8 @@ pub fn main(startup: Startup) -> i32 {
     let mut output = Output::new(startup.output);
     let number = u32::try_from(startup.number).unwrap_or(0);
     let seconds = u64::try_from(startup.seconds).unwrap_or(1);
-    let mut client = Client::new(Namespace::new(startup.namespace), startup.folder, number);
+    let pause_ms = u64::try_from(startup.pause_ms).unwrap_or(0);
+    let mut client = Client::new(Namespace::new(startup.namespace), startup.folder, number, pause_ms);
     match client.run(Deadline::after_ms(seconds * 1000)) {
         Ok(()) => {
             let Counts { reads, writes, syncs, renames, crashes } = client.counts;
@@ -73,6 +74,7 @@ struct Client {
     namespace: Namespace,
     folder: String,
     number: u32,
+    pause_ms: u64,
     random: Random,
     versions: Versions,
     /// The same for the one piece of the file that is renamed.
@@ -82,17 +84,21 @@ struct Client {
 }
 
 impl Client {
-    fn new(namespace: Namespace, folder: String, number: u32) -> Client {
+    fn new(namespace: Namespace, folder: String, number: u32, pause_ms: u64) -> Client {
         let random = Random::new(u64::from(number));
         let (versions, named) = (Versions::new(pieces::PIECES), Versions::new(1));
-        Client { namespace, folder, number, random, versions, named, next_version: 1, counts: Counts::default() }
+        let counts = Counts::default();
+        Client { namespace, folder, number, pause_ms, random, versions, named, next_version: 1, counts }
     }
 
     fn run(&mut self, deadline: Deadline) -> Result<(), String> {
         let mut file = self.open()?;
         while !deadline.has_passed() {
             file = match self.step(file) {
-                Ok(file) => file,
+                Ok(file) => {
+                    self.pause();
+                    file
+                }
                 Err(Lost::Wrong(reason)) => return Err(reason),
                 Err(Lost::Ended) => {
                     self.counts.crashes += 1;
@@ -102,6 +108,13 @@ impl Client {
         }
         drop(file);
         self.look_again().map(drop)
+    }
+
+    /// Without a pause, clients of a machine whose disk takes no time make millions of calls in seconds.
+    fn pause(&self) {
+        if self.pause_ms > 0 {
+            sip::thread::sleep(Deadline::after_ms(self.pause_ms));
+        }
     }
 
     fn step(&mut self, file: StormFile) -> Result<StormFile, Lost> {
