@@ -21,6 +21,10 @@ use crate::systems;
 
 /// Folder of what is made for bare modules.
 const FOLDER: &str = "bare-wasm";
+/// File there with the paths of the modules, a line each.
+const PATHS: &str = "paths";
+/// Endings of what is made of a system.
+const OUTPUTS: [&str; 3] = ["system", "stamp", "bare.stamp"];
 /// What every module begins with.
 const MAGIC: &[u8] = b"\0asm";
 
@@ -28,6 +32,8 @@ const MAGIC: &[u8] = b"\0asm";
 struct Module {
     name: String,
     file: String,
+    /// Where it was read.
+    path: PathBuf,
     bytes: Vec<u8>,
 }
 
@@ -73,7 +79,8 @@ impl Module {
         let stem = path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
         let name = program_name(&stem);
         let name = if is_taken(&name) { program_name(&format!("wasm-{name}")) } else { name };
-        Ok(Module { name, file, bytes })
+        let path = path.canonicalize().unwrap_or_else(|_| path.to_path_buf());
+        Ok(Module { name, file, path, bytes })
     }
 
     fn manifest(&self) -> String {
@@ -170,11 +177,15 @@ fn no_address(option: &str, asked: &str, example: &str) -> Failure {
         .remedy(format!("write it as {example} or [::1]:8080"))
 }
 
-/// Writes the manifests, and returns their folder.
+/// Writes the manifests, and returns their folder: one for these files, since other files of the same names may be run at
+/// the same time.
 fn write(repository: &Repository, system: &Path, base: &str, modules: &[Module]) -> Outcome<PathBuf> {
     let names: Vec<&str> = modules.iter().map(|module| module.name.as_str()).collect();
-    let key = sha256(format!("{}\n{}", system.display(), names.join("\n")).as_bytes());
+    let paths: String = modules.iter().map(|module| format!("{}\n", module.path.display())).collect();
+    let key = sha256(format!("{}\n{paths}", system.display()).as_bytes());
+    prune(repository);
     let folder = repository.output(FOLDER).join(&hexadecimal(&key)[..16]);
+    write_if_changed(&folder.join(PATHS), paths.as_bytes())?;
     for module in modules {
         let own = folder.join(&module.name);
         write_if_changed(&own.join("module.wasm"), &module.bytes)?;
@@ -189,6 +200,25 @@ fn write(repository: &Repository, system: &Path, base: &str, modules: &[Module])
     Ok(folder)
 }
 
+/// Removes what was made for modules that are no longer there, as far as it can be removed.
+fn prune(repository: &Repository) {
+    let folders = std::fs::read_dir(repository.output(FOLDER)).into_iter().flatten().flatten();
+    for folder in folders.map(|entry| entry.path()) {
+        let Ok(paths) = std::fs::read_to_string(folder.join(PATHS)) else { continue };
+        if paths.lines().all(|path| Path::new(path).exists()) {
+            continue;
+        }
+        let files = std::fs::read_dir(&folder).into_iter().flatten().flatten().map(|entry| entry.path());
+        for system in files.filter(|path| path.extension().is_some_and(|extension| extension == "toml")) {
+            let name = repository.system_outputs(&system);
+            for ending in OUTPUTS {
+                let _ = std::fs::remove_file(repository.output(&format!("systems/{name}.{ending}")));
+            }
+        }
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+}
+
 fn system_file(base: &str) -> String {
     format!("{base}-wasm.toml")
 }
@@ -201,7 +231,7 @@ mod tests {
     use crate::command_line::{Command, CommandLine};
 
     fn module(name: &str) -> Module {
-        Module { name: name.into(), file: format!("{name}.wasm"), bytes: MAGIC.to_vec() }
+        Module { name: name.into(), file: format!("{name}.wasm"), path: PathBuf::from("/"), bytes: MAGIC.to_vec() }
     }
 
     fn arguments(words: &[&str]) -> RunArguments {

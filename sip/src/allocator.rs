@@ -2,7 +2,8 @@
 //!
 //! An image has no writable data, so everything that the threads of a process share hangs off one
 //! runtime word of their thread blocks, which points to `Shared`. Small allocations come from
-//! heaps that grow by a few pages; large ones are pages of their own and go back at once.
+//! heaps that grow by a few pages; large ones are pages of their own and go back at once, unless [`keep_pages`] says
+//! otherwise.
 //! Deliberately not here: exchange-heap blocks, which belong to [`exheap`](crate::exheap).
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -26,9 +27,73 @@ const GROWTH_PAGES: usize = 4;
 /// Minimum size in bytes of an allocation that gets pages of its own.
 const LARGE_BYTES: usize = 32 * 1024;
 
+/// Maximum number of freed runs of pages that are kept.
+const MAX_KEPT: usize = 16;
+
 /// State shared by the threads of a process. It lies at the start of the first heap and lives as long as the process.
 struct Shared {
     heap: TalcLock<SpinThenYield, PagedMemory, SmallBinning>,
+    kept: lock_api::Mutex<SpinThenYield, Kept>,
+}
+
+/// Freed runs of pages, oldest first, for allocations of exactly as many pages. None unless the program asks for it.
+struct Kept {
+    /// Address and number of pages of each.
+    runs: [(usize, usize); MAX_KEPT],
+    count: usize,
+    /// Number of all their pages, and the most there may be.
+    pages: usize,
+    max_pages: usize,
+}
+
+impl Kept {
+    const NONE: Kept = Kept { runs: [(0, 0); MAX_KEPT], count: 0, pages: 0, max_pages: 0 };
+
+    /// Takes a run of this many pages out.
+    fn take(&mut self, pages: usize) -> Option<usize> {
+        let index = self.runs[..self.count].iter().rposition(|run| run.1 == pages)?;
+        Some(self.remove(index).0)
+    }
+
+    /// Adds a run; whether there is room, for which older ones go back to the kernel.
+    fn add(&mut self, address: usize, pages: usize) -> bool {
+        if pages > self.max_pages {
+            return false;
+        }
+        while self.count == MAX_KEPT || self.pages + pages > self.max_pages {
+            self.give_back_oldest();
+        }
+        self.runs[self.count] = (address, pages);
+        self.count += 1;
+        self.pages += pages;
+        true
+    }
+
+    fn remove(&mut self, index: usize) -> (usize, usize) {
+        let run = self.runs[index];
+        self.runs.copy_within(index + 1..self.count, index);
+        self.count -= 1;
+        self.pages -= run.1;
+        run
+    }
+
+    fn give_back_oldest(&mut self) {
+        let (address, _) = self.remove(0);
+        // SAFETY: it was freed by its owner, and nobody has it now.
+        let _ = unsafe { raw::memory_free(address as u64) };
+    }
+}
+
+/// Lets the process keep freed allocations of 32 KiB and more for new ones of the same size, up to this many bytes: for
+/// programs that allocate and free them often, since each is a call of the kernel otherwise. They go back when memory is
+/// short. Without a heap it does nothing.
+pub fn keep_pages(bytes: usize) {
+    let Some(shared) = shared() else { return };
+    let mut kept = shared.kept.lock();
+    kept.max_pages = bytes / PAGE_BYTES;
+    while kept.pages > kept.max_pages {
+        kept.give_back_oldest();
+    }
 }
 
 /// Creates the heap of the process.
@@ -50,7 +115,7 @@ pub(crate) unsafe fn start() -> Result<(), Status> {
     // SAFETY: `shared` is page-aligned, writable and larger than Shared; it is never freed. The rest
     // of the pages is given to the heap and used by nothing else.
     unsafe {
-        shared.write(Shared { heap: TalcLock::new(PagedMemory) });
+        shared.write(Shared { heap: TalcLock::new(PagedMemory), kept: lock_api::Mutex::new(Kept::NONE) });
         let rest = shared.add(1).cast::<u8>();
         (*shared).heap.lock().claim(rest, bytes - size_of::<Shared>());
     }
@@ -94,14 +159,18 @@ pub unsafe fn grow_in_place(pointer: NonNull<u8>, layout: Layout, new_size: usiz
 #[derive(Clone, Copy, Debug)]
 pub struct SipAllocator;
 
-fn heap() -> Option<&'static TalcLock<SpinThenYield, PagedMemory, SmallBinning>> {
+fn shared() -> Option<&'static Shared> {
     let address = shared_word() as usize;
     if address == 0 {
         return None;
     }
     let shared: *const Shared = core::ptr::with_exposed_provenance(address);
     // SAFETY: only `start` and `adopt` set the word, to a Shared that is never freed or moved.
-    Some(unsafe { &(*shared).heap })
+    Some(unsafe { &*shared })
+}
+
+fn heap() -> Option<&'static TalcLock<SpinThenYield, PagedMemory, SmallBinning>> {
+    shared().map(|shared| &shared.heap)
 }
 
 fn is_large(layout: Layout) -> bool {
@@ -115,12 +184,27 @@ fn pages(bytes: usize) -> Option<NonNull<u8>> {
     NonNull::new(core::ptr::with_exposed_provenance_mut(address as usize))
 }
 
+/// Pages for a large allocation: kept ones, whose content is arbitrary, or new ones, which are zero.
+fn large_pages(bytes: usize) -> Option<(NonNull<u8>, bool)> {
+    let kept = shared().and_then(|shared| shared.kept.lock().take(bytes.div_ceil(PAGE_BYTES)));
+    if let Some(address) = kept {
+        return NonNull::new(core::ptr::with_exposed_provenance_mut(address)).map(|start| (start, false));
+    }
+    let new = pages(bytes).or_else(|| {
+        let mut kept = shared()?.kept.lock();
+        (0..kept.count).for_each(|_| kept.give_back_oldest());
+        drop(kept);
+        pages(bytes)
+    });
+    new.map(|start| (start, true))
+}
+
 // SAFETY: small layouts are served by talc, large ones by whole pages; the choice depends on the layout alone, which
 // the caller passes again when it frees. No function unwinds.
 unsafe impl GlobalAlloc for SipAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let allocated = if is_large(layout) {
-            pages(layout.size())
+            large_pages(layout.size()).map(|(start, _)| start)
         } else {
             // SAFETY: the size is not zero, by this function's own contract.
             heap().and_then(|heap| unsafe { heap.lock().allocate(layout) })
@@ -130,8 +214,12 @@ unsafe impl GlobalAlloc for SipAllocator {
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         if is_large(layout) {
+            let (address, pages) = (pointer.expose_provenance(), layout.size().div_ceil(PAGE_BYTES));
+            if shared().is_some_and(|shared| shared.kept.lock().add(address, pages)) {
+                return;
+            }
             // SAFETY: `pointer` came from `pages`, and the caller no longer uses it.
-            let _ = unsafe { raw::memory_free(pointer.expose_provenance() as u64) };
+            let _ = unsafe { raw::memory_free(address as u64) };
         } else if let Some(heap) = heap() {
             // SAFETY: `pointer` came from this heap with this layout.
             unsafe { heap.lock().deallocate(pointer, layout) }
@@ -139,10 +227,14 @@ unsafe impl GlobalAlloc for SipAllocator {
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: passed on from the caller.
-        let pointer = unsafe { self.alloc(layout) };
-        if !pointer.is_null() && !is_large(layout) {
-            // SAFETY: just allocated with at least that size. Pages are zero already.
+        let (pointer, is_zero) = if is_large(layout) {
+            large_pages(layout.size()).map_or((null_mut(), true), |(start, is_new)| (start.as_ptr(), is_new))
+        } else {
+            // SAFETY: passed on from the caller.
+            (unsafe { self.alloc(layout) }, false)
+        };
+        if !pointer.is_null() && !is_zero {
+            // SAFETY: just allocated with at least that size.
             unsafe { pointer.write_bytes(0, layout.size()) }
         }
         pointer
@@ -253,8 +345,11 @@ unsafe impl lock_api::RawMutex for SpinThenYield {
 mod tests {
     use core::alloc::{GlobalAlloc, Layout};
 
-    use super::{LARGE_BYTES, SipAllocator, start};
+    use super::{LARGE_BYTES, MAX_KEPT, SipAllocator, keep_pages, start};
     use crate::double;
+
+    /// The pages of all tests are counted together.
+    static ALONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
     /// Pseudo-random sizes and lifetimes, the same in each run.
     struct Numbers(u64);
@@ -308,6 +403,7 @@ mod tests {
 
     #[test]
     fn allocations_do_not_overlap_and_large_ones_go_back() {
+        let _alone = ALONE.lock();
         double::run(|| {
             // SAFETY: a new thread of the kernel double, which has allocated nothing.
             assert_eq!(unsafe { start() }, Ok(()));
@@ -343,6 +439,48 @@ mod tests {
             assert_eq!(double::pages_alive(), left + LARGE_BYTES as u64 * 100 / 4096);
             piece.free();
             assert_eq!(double::pages_alive(), left, "a large allocation is pages of its own");
+        });
+    }
+
+    #[test]
+    fn freed_pages_are_kept_within_a_limit_and_used_again() {
+        let _alone = ALONE.lock();
+        double::run(|| {
+            // SAFETY: a new thread of the kernel double, which has allocated nothing.
+            assert_eq!(unsafe { start() }, Ok(()));
+            let begin = double::pages_alive();
+            let pages = LARGE_BYTES as u64 / 4096;
+            keep_pages(4 * LARGE_BYTES);
+            let first = Piece::new(LARGE_BYTES, 1, 7);
+            let address = first.pointer;
+            first.free();
+            assert_eq!(double::pages_alive(), begin + pages, "it is kept");
+            // One of another size does not take it.
+            let other = Piece::new(2 * LARGE_BYTES, 1, 8);
+            assert_ne!(other.pointer, address);
+            let layout = Layout::from_size_align(LARGE_BYTES, 8).unwrap();
+            // SAFETY: the size is not zero.
+            let again = unsafe { SipAllocator.alloc_zeroed(layout) };
+            assert_eq!(again, address);
+            // SAFETY: just allocated.
+            let bytes = unsafe { core::slice::from_raw_parts(again, LARGE_BYTES) };
+            assert!(bytes.iter().all(|&byte| byte == 0), "it is not zero");
+            // SAFETY: allocated with this layout.
+            unsafe { SipAllocator.dealloc(again, layout) };
+            other.free();
+            assert_eq!(double::pages_alive(), begin + 3 * pages);
+            // The oldest go for newer ones; one that is larger than all is not kept.
+            Piece::new(3 * LARGE_BYTES, 1, 9).free();
+            assert_eq!(double::pages_alive(), begin + 3 * pages, "two sizes went");
+            Piece::new(5 * LARGE_BYTES, 1, 9).free();
+            assert_eq!(double::pages_alive(), begin + 3 * pages);
+            keep_pages(1000 * LARGE_BYTES);
+            let many: std::vec::Vec<Piece> =
+                (0..2 * MAX_KEPT).map(|mark| Piece::new(LARGE_BYTES, 1, mark as u8)).collect();
+            many.into_iter().for_each(Piece::free);
+            assert_eq!(double::pages_alive(), begin + MAX_KEPT as u64 * pages);
+            keep_pages(0);
+            assert_eq!(double::pages_alive(), begin);
         });
     }
 }

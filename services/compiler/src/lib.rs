@@ -18,10 +18,14 @@ use sip::exheap::ExVec;
 use sip::window::Window;
 use wasm_translate::Bounds;
 
+/// Memory that is kept for the next function: each grows tables of the same sizes.
+const KEPT_BYTES: usize = 16 << 20;
+
 sip::startup!();
 
 /// Compiles what the parent sends, until it closes the channel.
 pub fn main(startup: Startup) -> i32 {
+    sip::allocator::keep_pages(KEPT_BYTES);
     let mut client = startup.client;
     loop {
         client = match client.receive() {

@@ -12,9 +12,8 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
-use end_to_end::{Run, built_system, finish, repository, sing};
+use end_to_end::{BUILD_LIMIT, Run, built_system, finish, repository, sing};
 
 /// Bytes of memory after its growth by 500 pages.
 const BYTES: i64 = 501 * 65536;
@@ -22,8 +21,6 @@ const BYTES: i64 = 501 * 65536;
 const LAST: i64 = BYTES - 4;
 /// Status of a command whose program has faulted.
 const FAULTED: i32 = 130;
-/// Time to build programs for a domain on a busy host.
-const BUILD: Duration = Duration::from_secs(600);
 
 /// LEB128 with sign.
 fn number(mut value: i64) -> Vec<u8> {
@@ -79,7 +76,7 @@ fn run(place: i64, options: &[&str]) -> Run {
     std::fs::write(&path, storing_at(place)).expect("it is written");
     let mut command = Command::new(sing());
     command.arg("run").args(options).arg("--wasm").arg(Path::new(&path)).current_dir(repository());
-    finish(command, &format!("a store at {place:#x} {options:?}"), BUILD)
+    finish(command, &format!("a store at {place:#x} {options:?}"), BUILD_LIMIT)
 }
 
 fn grows_and_traps(options: &[&str]) {
@@ -103,4 +100,10 @@ fn memory_grows_and_an_access_behind_it_is_a_trap() {
 #[test]
 fn the_same_in_a_hardware_domain() {
     grows_and_traps(&["--domains", "hip-r3-s"]);
+}
+
+#[test]
+fn the_same_on_a_bare_machine() {
+    test_needs::needs!(Qemu);
+    grows_and_traps(&["--machine", "microvm"]);
 }

@@ -47,10 +47,16 @@ pub const PROGRAMS: [Program; 2] = [
 
 impl Program {
     /// The command for a shell.
-    fn command(&self) -> String {
+    fn command(&self, side: Side) -> String {
         let input = if self.is_input { "< " } else { "" };
-        [&[self.port], self.words, &[&*format!("{input}{}", self.work)]].concat().join(" ")
+        let name = installed(self.port, side);
+        [&[&*name], self.words, &[&*format!("{input}{}", self.work)]].concat().join(" ")
     }
+}
+
+/// Name of a program here: it is installed once more with checks (`benches/*-checked`).
+fn installed(name: &str, side: Side) -> String {
+    if side == Side::Checks { format!("{name}-checked") } else { name.into() }
 }
 
 /// A side's turn: nanoseconds by workload, and what each computed.
@@ -111,11 +117,11 @@ fn turn(
                 }
             }
         }
-        Side::Checks => {
-            turn.add_kernels(&machines.compute("bench-compute-wasm")?);
+        Side::Guarded | Side::Checks => {
+            turn.add_kernels(&machines.compute(&installed("bench-compute-wasm", side))?);
             for program in &PROGRAMS {
                 let text =
-                    machines.compute(&format!("bench-wasm --folder /fs/disk0 command '{}'", program.command()))?;
+                    machines.compute(&format!("bench-wasm --folder /fs/disk0 command '{}'", program.command(side)))?;
                 let time = figures(&text).get("command_ns").copied().unwrap_or(0);
                 turn.add(program.name, time, &text);
             }
@@ -180,8 +186,8 @@ mod tests {
 
     #[test]
     fn a_command_names_its_work() {
-        assert_eq!(PROGRAMS[0].command(), "js workload.js");
-        assert_eq!(PROGRAMS[1].command(), "sqlite :memory: < workload.sql");
+        assert_eq!(PROGRAMS[0].command(Side::Guarded), "js workload.js");
+        assert_eq!(PROGRAMS[1].command(Side::Checks), "sqlite-checked :memory: < workload.sql");
     }
 
     #[test]
