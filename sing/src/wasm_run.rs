@@ -181,11 +181,9 @@ fn no_address(option: &str, asked: &str, example: &str) -> Failure {
 /// the same time.
 fn write(repository: &Repository, system: &Path, base: &str, modules: &[Module]) -> Outcome<PathBuf> {
     let names: Vec<&str> = modules.iter().map(|module| module.name.as_str()).collect();
-    let paths: String = modules.iter().map(|module| format!("{}\n", module.path.display())).collect();
-    let key = sha256(format!("{}\n{paths}", system.display()).as_bytes());
     prune(repository);
-    let folder = repository.output(FOLDER).join(&hexadecimal(&key)[..16]);
-    write_if_changed(&folder.join(PATHS), paths.as_bytes())?;
+    let folder = repository.output(FOLDER).join(folder_name(system, modules));
+    write_if_changed(&folder.join(PATHS), paths(modules).as_bytes())?;
     for module in modules {
         let own = folder.join(&module.name);
         write_if_changed(&own.join("module.wasm"), &module.bytes)?;
@@ -198,6 +196,15 @@ fn write(repository: &Repository, system: &Path, base: &str, modules: &[Module])
     );
     write_if_changed(&folder.join(system_file(base)), text.as_bytes())?;
     Ok(folder)
+}
+
+fn paths(modules: &[Module]) -> String {
+    modules.iter().map(|module| format!("{}\n", module.path.display())).collect()
+}
+
+fn folder_name(system: &Path, modules: &[Module]) -> String {
+    let key = sha256(format!("{}\n{}", system.display(), paths(modules)).as_bytes());
+    hexadecimal(&key)[..16].into()
 }
 
 /// Removes what was made for modules that are no longer there, as far as it can be removed.
@@ -251,6 +258,23 @@ mod tests {
             assert!(manifest_model::is_name(&program_name(stem)), "{stem}");
         }
         assert!(manifest_model::is_name(&program_name(&"é".repeat(100))));
+    }
+
+    #[test]
+    fn modules_of_one_name_in_two_folders_do_not_share_a_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let read = |parent: &str| {
+            let path = folder.path().join(parent).join("x.wasm");
+            std::fs::create_dir_all(path.with_file_name("")).expect("a folder");
+            std::fs::write(&path, MAGIC).expect("a file");
+            [Module::read(&path, |_| false).unwrap_or_else(|refused| panic!("{refused}"))]
+        };
+        let system = Path::new("systems/hosted.toml");
+        let (first, second) = (read("first"), read("second"));
+        assert_eq!(first[0].name, second[0].name);
+        assert_ne!(folder_name(system, &first), folder_name(system, &second));
+        assert_eq!(folder_name(system, &first), folder_name(system, &read("first")));
+        assert_ne!(folder_name(system, &first), folder_name(Path::new("systems/bare.toml"), &first));
     }
 
     #[test]

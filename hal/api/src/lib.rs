@@ -420,8 +420,8 @@ pub trait Machine: Sync {
     ) -> Result<(), MapError> {
         Err(MapError)
     }
-    /// Maps pages of [`Layout::memory`] into a domain at other addresses, those of a mapped image or of a window, writable. All
-    /// or nothing. The addresses are not mapped in it yet.
+    /// Maps pages of [`Layout::memory`] into a domain at other addresses, those of a mapped image or of a window,
+    /// writable. All or nothing. The addresses are not mapped in it yet.
     fn domain_map_private(
         &self,
         _domain: DomainId,

@@ -4,8 +4,8 @@
 //! One set of tables for all processors: everything but code in domains (`domains`) runs in one address space. Ordinary memory, images
 //! and devices are mapped at their physical addresses; stacks and the kernel's heap have ranges of
 //! their own, far above. W^X holds, and no memory is mapped twice, except
-//! that in the windows of programs, and briefly an image that is copied. Entries are changed by atomic exchanges and never under
-//! a lock, because a page fault may occur anywhere in the kernel. Neighbour: `frames`.
+//! that in the windows of programs, and briefly an image that is copied. Entries are changed by atomic exchanges and
+//! never under a lock, because a page fault may occur anywhere in the kernel. Neighbour: `frames`.
 
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -15,8 +15,8 @@ const FUNCTION_BYTES: usize = 8;
 /// Size of a number in the array of the functions' signatures.
 const SIGNATURE_BYTES: usize = 4;
 
-/// Makes one of several modules, all compiled with the same bounds. Its record names all of their functions, and has theirs as its parts; `attachment` is put
-/// into it for the template.
+/// Makes one of several modules, all compiled with the same bounds. Its record names all of their functions, and has
+/// theirs as its parts; `attachment` is put into it for the template.
 ///
 /// # Errors
 /// A record is malformed, which one that [`translate`](crate::translate) wrote is not.

@@ -60,7 +60,8 @@ pub mod limits {
     pub const PLACED_VALUES: usize = 100_000_000;
 }
 
-/// Compiles a module for a template that offers these imports, with these bounds of linear memory. `progress` is called after each function with their number and that of all.
+/// Compiles a module for a template that offers these imports, with these bounds of linear memory. `progress` is called
+/// after each function with their number and that of all.
 ///
 /// # Errors
 /// The module is malformed, invalid, over a limit, uses what is not supported, or imports what the template does not offer.

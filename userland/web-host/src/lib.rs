@@ -71,7 +71,8 @@ impl Places {
     /// Gives a child that was created of the program, and is not started, what it takes.
     ///
     /// # Errors
-    /// The kernel refuses a part: then the child is lost with everything. `BadArgument`: there are options, and it takes none.
+    /// The kernel refuses a part: then the child is lost with everything. `BadArgument`: there are options, and it takes
+    /// none.
     pub fn give(
         &self,
         mut child: Child,
