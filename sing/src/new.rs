@@ -53,8 +53,10 @@ pub enum Language {
 fn in_language(kind: Kind, language: Option<Language>, is_module: bool) -> Outcome<Kind> {
     match (kind, language) {
         (Kind::Webapp, None) if is_module => Ok(Kind::WebappWasm),
-        _ if is_module => Err(Failure::new("only `webapp` has a template as a WebAssembly module")
-            .remedy("leave out --wasm; `cargo sing docs webassembly` tells how to write other modules")),
+        _ if is_module && kind != Kind::Webapp => {
+            Err(Failure::new("only `webapp` has a template as a WebAssembly module")
+                .remedy("leave out --wasm; `cargo sing docs webassembly` tells how to write other modules"))
+        }
         (Kind::Native, Some(Language::Rust)) => Ok(Kind::NativeRust),
         (Kind::Native, _) | (_, None) => Ok(kind),
         (_, Some(_)) => Err(Failure::new("only `native` programs have a choice of languages")
