@@ -161,13 +161,13 @@ impl Slot<Thread> {
         })
     }
 
-    /// Bytes of memory behind its stack.
+    /// Bytes of memory behind its stack, up to the usual size: the rest counts as its SIP's pages.
     pub fn stack_bytes(&self) -> usize {
         let both = [&self.stack, &self.inside.stack].map(|stack| match stack.load(Ordering::Relaxed) {
             0 => 0,
             slot => {
                 let (start, bytes) = memory::usable_stack(slot);
-                machine().stack_in_use(start, bytes)
+                machine().stack_in_use(start, bytes).min(stack::USUAL_BYTES)
             }
         });
         both.iter().sum()
