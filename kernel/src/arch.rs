@@ -160,11 +160,33 @@ pub unsafe fn prepare_stack(top: usize, arrive: extern "C" fn(), entry: usize, a
 /// First statement of a function that a SIP calls: if the stack has not the kernel's reserve and `$bytes` left, jumps to
 /// the naked function `$used_up`, which does not return.
 macro_rules! require_stack {
+    (0, $used_up:path) => {
+        // SAFETY: reads a register and a word of the processor's block, as `stack_limit` does. The function does not
+        // return, and resets the stack: nothing of this frame is needed.
+        unsafe {
+            core::arch::asm!(
+                "cmp rsp, gs:[{limit}]",
+                "jb {used_up}",
+                limit = const $crate::arch::CPU_STACK_LIMIT,
+                used_up = sym $used_up,
+                options(nostack, readonly)
+            )
+        };
+    };
     ($bytes:expr, $used_up:path) => {
-        if $crate::arch::stack_pointer() < $crate::arch::stack_limit() + $bytes {
-            // SAFETY: the function does not return, and resets the stack: nothing of this frame is needed.
-            unsafe { core::arch::asm!("jmp {}", sym $used_up, options(noreturn, nostack)) };
-        }
+        // SAFETY: as above.
+        unsafe {
+            core::arch::asm!(
+                "lea {lower}, [rsp - {bytes}]",
+                "cmp {lower}, gs:[{limit}]",
+                "jb {used_up}",
+                lower = out(reg) _,
+                bytes = const $bytes,
+                limit = const $crate::arch::CPU_STACK_LIMIT,
+                used_up = sym $used_up,
+                options(nostack, readonly)
+            )
+        };
     };
 }
 pub(crate) use require_stack;

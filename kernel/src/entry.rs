@@ -6,7 +6,7 @@
 //! as the kernel holds nothing yet. The machine enters through [`hal_api::KernelEntries`].
 
 use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES};
-use abi::{ABI_VERSION, AbiReturn, AbiTable, EpitaphKind, stack};
+use abi::{ABI_VERSION, AbiReturn, AbiTable, EpitaphKind};
 use alloc::format;
 use hal_api::{Fault, FaultKind, KernelEntries};
 
@@ -15,8 +15,8 @@ use crate::machine::machine;
 use crate::preempt::{PENDING_RESCHEDULE, PENDING_TIMER};
 use crate::process::Epitaph;
 use crate::{
-    arch, cpu, deferred, device, handlers, hardware, installed, latency, lifecycle, program, record, recorder, replay,
-    sched, thread,
+    arch, cpu, deferred, device, handlers, hardware, installed, latency, lifecycle, memory, program, record, recorder,
+    replay, sched, thread,
 };
 
 macro_rules! define_entries {
@@ -204,7 +204,7 @@ pub fn machine_entries() -> KernelEntries {
 }
 
 fn describe_replays_fault(thread_block: usize, fault: &Fault) -> Epitaph {
-    let in_reserve = fault.address.wrapping_sub(stack::start(thread_block)) < STACK_RESERVE_BYTES;
+    let in_reserve = fault.address.wrapping_sub(memory::stack_start(thread_block)) < STACK_RESERVE_BYTES;
     match fault.kind {
         FaultKind::Memory if in_reserve && is_replayed_prologue(fault.instruction) => used_up_at_call(),
         _ => describe_fault(thread_block, fault),
@@ -213,7 +213,7 @@ fn describe_replays_fault(thread_block: usize, fault: &Fault) -> Epitaph {
 
 /// Whether an address lies in the guard of the stack with this thread block.
 fn is_guard(thread_block: usize, address: usize) -> bool {
-    thread_block != 0 && address.wrapping_sub(stack::start(thread_block)) < STACK_GUARD_BYTES
+    thread_block != 0 && address.wrapping_sub(memory::stack_start(thread_block)) < STACK_GUARD_BYTES
 }
 
 fn is_replays_overflow_at_entry(thread_block: usize, instruction: usize, address: usize) -> bool {
@@ -274,7 +274,7 @@ fn describe_fault(thread_block: usize, fault: &Fault) -> Epitaph {
         Some((function, _)) => format!("{at} in {function}"),
         None => at,
     };
-    let in_slot = fault.address.wrapping_sub(stack::start(thread_block)) < STACK_RESERVE_BYTES;
+    let in_slot = fault.address.wrapping_sub(memory::stack_start(thread_block)) < STACK_RESERVE_BYTES;
     match fault.kind {
         FaultKind::Memory if in_slot && is_prologue(fault.instruction) => used_up_at_call(),
         FaultKind::Memory if in_slot => Epitaph::new(EpitaphKind::StackOverflow, format!("used up its stack at {at}")),

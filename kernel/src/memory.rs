@@ -237,6 +237,7 @@ fn allocate_clear_stack(size: usize) -> Option<usize> {
 }
 
 /// Takes a slot that was never used. It counts as used already.
+#[inline(never)]
 fn make_stack(mut stacks: SpinGuard<'_, Stacks>, size: usize) -> Option<usize> {
     let arena = machine().layout().stacks;
     let offset = stack::slot_offset(size, stacks.made[size]);
@@ -254,7 +255,7 @@ fn make_stack(mut stacks: SpinGuard<'_, Stacks>, size: usize) -> Option<usize> {
     }
     drop(stacks);
     let slot = arena.base + offset;
-    machine().guard(stack::start(slot), STACK_GUARD_BYTES);
+    machine().guard(stack_start(slot), STACK_GUARD_BYTES);
     Some(slot)
 }
 
@@ -295,6 +296,7 @@ fn unmap_stack(space: SpaceRef, slot: usize) {
 }
 
 /// Frees a stack slot that is mapped in no domain.
+#[inline(never)]
 fn free_clear_stack(slot: usize) {
     decommit_stack(slot);
     STACKS.lock().cold[stack::size_at(slot)].push(slot);
@@ -315,9 +317,16 @@ fn decommit_stack(slot: usize) {
     machine().decommit(start, bytes);
 }
 
+/// The lowest address of the stack whose slot an address lies in.
+#[inline(never)]
+pub fn stack_start(address: usize) -> usize {
+    stack::start(address)
+}
+
 /// The stack in a slot, above its guard: its lowest address and its bytes.
+#[inline(never)]
 pub fn usable_stack(slot: usize) -> (usize, usize) {
-    (stack::start(slot) + STACK_GUARD_BYTES, stack::bytes_at(slot) - STACK_GUARD_BYTES)
+    (stack_start(slot) + STACK_GUARD_BYTES, stack::bytes_at(slot) - STACK_GUARD_BYTES)
 }
 
 /// Initializes the thread block at the top of an unused stack slot.

@@ -150,7 +150,7 @@ impl Slot<Thread> {
     /// domain, whose code may have left its stack pointer anywhere.
     pub fn stack_words(&self, from: usize) -> impl Iterator<Item = usize> {
         let top = self.block_address();
-        let lowest = stack::start(top) + STACK_GUARD_BYTES;
+        let lowest = memory::stack_start(top) + STACK_GUARD_BYTES;
         let is_in_domain = self.inside.space.get().is_some();
         let first = if is_in_domain { top } else { from.next_multiple_of(size_of::<usize>()).max(lowest) };
         (first..top).step_by(size_of::<usize>()).map(|address| {
@@ -299,22 +299,31 @@ pub fn start(startup: Startup) {
 }
 
 /// Makes the record of a thread of a SIP, and its stack, which is charged.
+#[inline(never)]
 fn make(process: &'static Slot<Process>) -> Result<ThreadRef, Status> {
-    let (size, space) = (process.stack_size(), process.space.get());
+    let size = process.stack_size();
     process.charge_stack(size)?;
+    let thread = make_charged(process.space.get(), size);
+    if thread.is_err() {
+        process.refund_stack(size);
+    }
+    thread
+}
+
+fn make_charged(space: Option<SpaceRef>, size: usize) -> Result<ThreadRef, Status> {
     // A thread in a domain has its stack there, and one of the kernel's.
     let own = memory::allocate_stack(if space.is_some() { 0 } else { size });
-    let stack = own.ok_or_else(|| used_up(Scarce::Threads)).inspect_err(|_| process.refund_stack(size))?;
-    let give_back = |_: &Status| {
+    let stack = own.ok_or_else(|| used_up(Scarce::Threads))?;
+    let thread = THREADS.allocate().map_err(|full| {
         memory::free_stack(stack);
-        process.refund_stack(size);
-    };
-    let thread = THREADS.allocate().map_err(|full| no_slot(full, Scarce::Threads)).inspect_err(give_back)?;
+        no_slot(full, Scarce::Threads)
+    })?;
     thread.stack.store(stack, Ordering::Relaxed);
-    thread.limit.store(stack::start(stack) + STACK_RESERVE_BYTES, Ordering::Relaxed);
+    thread.limit.store(memory::stack_start(stack) + STACK_RESERVE_BYTES, Ordering::Relaxed);
     if let Some(space) = space
-        && let Err(status) = prepare_inside(thread, space, size).inspect_err(give_back)
+        && let Err(status) = prepare_inside(thread, space, size)
     {
+        memory::free_stack(stack);
         THREADS.release(thread);
         return Err(status);
     }
@@ -361,7 +370,7 @@ fn prepare_inside(thread: ThreadRef, space: SpaceRef, size: usize) -> Result<(),
     let stack = memory::allocate_stack_in(space, size).ok_or_else(|| used_up(Scarce::Threads))?;
     memory::clear_thread_block(block_in(stack), space::table_address(), thread.handle());
     thread.inside.space.set(Some(space.refer()));
-    thread.inside.low.store(stack::start(stack), Ordering::Relaxed);
+    thread.inside.low.store(memory::stack_start(stack), Ordering::Relaxed);
     thread.inside.stack.store(stack, Ordering::Relaxed);
     Ok(())
 }

@@ -1,16 +1,16 @@
 //! Stacks, paged memory and principals.
 
+use abi::Status;
 use abi::limits::{STACK_RESERVE_BYTES, TEXT_BYTES};
-use abi::{Status, stack};
 
 use super::caller;
 use super::channels::peer_principal;
-use crate::{arch, channel, claims, cpu};
+use crate::{arch, channel, claims, cpu, memory};
 
 pub fn stack_bounds() -> Result<u64, Status> {
     let caller = caller()?;
     let end = caller.thread.sip_block_address();
-    let low = stack::start(end) + STACK_RESERVE_BYTES;
+    let low = memory::stack_start(end) + STACK_RESERVE_BYTES;
     caller.buffer.write_words(&[low as u64, end as u64]);
     Ok((end - low) as u64)
 }

@@ -363,6 +363,7 @@ impl Slot<Process> {
 
     /// Charges a stack of a size to its memory. What one of the usual size has is not counted: the number of threads
     /// limits that.
+    #[inline(never)]
     pub fn charge_stack(&self, size: usize) -> Result<(), Status> {
         if size == 0 {
             return Ok(());
@@ -378,6 +379,7 @@ impl Slot<Process> {
     }
 
     /// Refunds a charge of [`charge_stack`](Self::charge_stack).
+    #[inline(never)]
     pub fn refund_stack(&self, size: usize) {
         if size > 0 {
             self.pages.lock().count -= stack::pages_beyond_usual(stack::USUAL_BYTES << size);
