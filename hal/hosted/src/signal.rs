@@ -12,7 +12,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
+use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES};
 use abi::stack;
 use hal_api::{Fault, FaultKind, KernelEntries};
 
@@ -129,7 +129,7 @@ pub unsafe fn interrupt_sip_at(entries: &KernelEntries, registers: &mut [libc::g
 }
 
 /// Redirects a context that was interrupted in the kernel to the interrupt trampoline, on its own stack, which lies in a
-/// slot of `STACK_SLOT_BYTES` with a guard, which has at least a stack of the usual size; false if that has not enough room left.
+/// slot of stacks with a guard; false if that has not enough room left.
 ///
 /// # Safety
 /// The stack pointer among the registers is that of the interrupted context, and nothing below its red zone is in use.

@@ -97,15 +97,15 @@ fn python_runs_scripts() {
          python -m json.tool out/kept.json --indent 0 | head -n 3\n\
          python -c 'x ='; echo status $?\n\
          python none.py; echo status $?\n\
-         python -q -i -c 'x = 20' < typed.txt\n",
+         echo 'x * 7' | python -q -i -c 'x = 6'\n",
     );
     let expected = "['a', 'b'] /fs/disk0 42 Point(x=1, y=2)\n2000 [('2', 572), ('1', 571)] 499999500000\n\
         {'x': 299, 'y': 2} HÉLÈNE ['__pycache__', 'helper.py', 'lost+found', 'out', 's.py'] 5922\n\
         True 0.1428571428571428571428571429 2024-02-29\n\
         1267650600228229401496703205376 0.30000000000000004 typed\n44 none\nstatus 1\n(3, 13) wasi\nstatus 7\nfrom input\n\
-        {\n\"points\": [\n{\nstatus 1\nstatus 2\n";
+        {\n\"points\": [\n{\nstatus 1\nstatus 2\n42\n";
     assert_eq!(run.text(), expected, "{run}");
-    for part in ["File \"/fs/disk0/s.py\", line 31, in outer", "ZeroDivisionError: integer division or modulo by zero"]
+    for part in ["File \"/fs/disk0/s.py\", line 32, in outer", "ZeroDivisionError: integer division or modulo by zero"]
     {
         assert!(run.errors.contains(part), "{part}: {run}");
     }
