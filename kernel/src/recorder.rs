@@ -7,7 +7,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use recording::{
-    Before, Chunk, Content, Event, EventKind, HEADER_BYTES, Header, MAX_BLOCKS, Started, chunk_of, complete_chunk,
+    Before, Chunk, Content, Event, EventKind, HEADER_BYTES, Header, MAX_BLOCKS, Started, chunk_head, chunk_of,
+    complete_chunk, padding,
 };
 
 use crate::lock::SpinLock;
@@ -47,7 +48,7 @@ pub struct Piece {
     pub content: Content<()>,
 }
 
-/// Whether this kernel can record: one of a bare machine cannot, and has none of the code.
+/// Whether this kernel can record: the standard one of a bare machine cannot, and has none of the code.
 pub const CAN_RECORD: bool = cfg!(feature = "recording");
 
 /// Whether the run is recorded.
@@ -62,13 +63,13 @@ pub fn start(system_image: &'static [u8]) {
         return;
     }
     let layout = machine().layout();
-    let arenas = [layout.images, layout.stacks, layout.memory].map(|arena| (arena.base as u64, arena.bytes as u64));
+    let arenas = [layout.images, layout.stacks, layout.memory, layout.windows];
+    let arenas = arenas.map(|arena| (arena.base as u64, arena.bytes as u64));
     let header = Header { functions: recording::functions(), arenas, system_bytes: system_image.len() as u64 };
     machine().record(&chunk_of(Chunk::Header, header.words()));
-    let mut chunk = alloc::vec![0; HEADER_BYTES];
-    chunk.extend_from_slice(system_image);
-    complete_chunk(Chunk::System, &mut chunk);
-    machine().record(&chunk);
+    machine().record(&chunk_head(Chunk::System, system_image));
+    machine().record(system_image);
+    machine().record(padding(system_image.len()));
     ON.store(true, Ordering::Relaxed);
 }
 
@@ -76,6 +77,10 @@ pub fn start(system_image: &'static [u8]) {
 pub fn thread_started(process: ProcessRef, thread: ThreadRef) {
     let [entry, argument] = thread.inside.start.each_ref().map(|word| word.load(Ordering::Relaxed) as u64);
     let program = process.program.get();
+    let has_own_data = process.loaded.get().is_some_and(|loaded| !loaded.data.is_empty());
+    if has_own_data {
+        process.turn.make_opaque();
+    }
     let started = Started {
         entry,
         argument,
@@ -83,6 +88,7 @@ pub fn thread_started(process: ProcessRef, thread: ThreadRef) {
         image: process.loaded.get().map_or(0, |loaded| loaded.base as u64),
         writes_to_machine: process.debug_text.get().is_none(),
         in_domain: thread.inside.space.get().is_some(),
+        has_own_data,
         identity: program.map_or([0; 32], |program| program.identity),
         program: process.name().into(),
     };

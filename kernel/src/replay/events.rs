@@ -17,6 +17,7 @@ use crate::process::Epitaph;
 
 use super::checks::{self, Hash};
 use super::contexts::{Context, Stop};
+use super::serial::{self, Line};
 use super::{Replay, memory, output, position};
 
 /// Time of a thread whose process ended by a fault of one of its threads, and that makes no more calls.
@@ -56,6 +57,10 @@ struct Process {
     threads: BTreeMap<u64, Thread>,
     blocks: BTreeMap<u64, Named>,
     consoles: Vec<u64>,
+    /// The line of a machine whose console it is, and the handle of its device.
+    line: Option<(u64, Line)>,
+    /// Why it is not replayed further, if it is not.
+    opaque: Option<&'static str>,
     /// How it ended by what it did itself.
     end: Option<Epitaph>,
     calls: u64,
@@ -115,6 +120,8 @@ fn run(events: &mut [Event], alone: Option<u64>, shown: Shown) -> Result<Done, S
     let mut state = State { processes, calls_left, ends, hash, shown, status: None };
     for event in events.iter_mut() {
         let done = match event.kind {
+            EventKind::Ended if state.is_opaque(event) => state.opaque_ended(event, alone),
+            _ if state.is_opaque(event) => Ok(()),
             EventKind::Started => state.start(event),
             EventKind::Called => state.called(event),
             EventKind::Returned => state.returned(event, alone),
@@ -138,6 +145,8 @@ fn kind_of(event: &Event) -> EpitaphKind {
     EpitaphKind::from_number(event.function.into()).unwrap_or(EpitaphKind::Stopped)
 }
 
+const HAS_OWN_DATA: &str = "has unsafe code, with memory of its own that the ABI does not see, and is not replayed";
+const SHARES_MEMORY: &str = "shares memory with a device from its call";
 const DAMAGED: &str = "the recording is not one that this kernel has made";
 
 impl State {
@@ -151,8 +160,18 @@ impl State {
         self.processes.get_mut(&event.process).ok_or_else(|| DAMAGED.into())
     }
 
+    /// Whether an event is of a process that is not replayed further.
+    fn is_opaque(&self, event: &Event) -> bool {
+        self.processes.get(&event.process).is_some_and(|process| process.opaque.is_some())
+    }
+
     fn start(&mut self, event: &Event) -> Result<(), String> {
         let started = event.started().ok_or(DAMAGED)?;
+        if started.has_own_data {
+            let process = self.processes.entry(event.process).or_default();
+            (process.program, process.opaque) = (started.program, Some(HAS_OWN_DATA));
+            return Ok(());
+        }
         let (block, entry) = (started.thread_block as usize, started.entry as usize);
         let context = Context::start(block, event.thread, entry, started.argument).ok_or(DAMAGED)?;
         let process = self.processes.entry(event.process).or_default();
@@ -243,16 +262,41 @@ impl State {
         if event.status == Status::Ok as u64 && shown == Shown::All {
             process.show(event.thread, function, &arguments);
         }
+        if effects::shares_memory(function, event.status) {
+            process.opaque = Some(SHARES_MEMORY);
+            return Ok(());
+        }
         let thread = process.threads.get(&event.thread).ok_or(DAMAGED)?;
         thread.context.answer(AbiReturn { status: event.status, value }, &event.buffer);
         self.run(event)
     }
 
     fn opened(&mut self, event: &Event) -> Result<(), String> {
-        let &[handle, kind] = event.words.as_slice() else { return Err(DAMAGED.into()) };
+        let &[handle, kind, port] = event.words.as_slice() else { return Err(DAMAGED.into()) };
         let process = self.process(event)?;
         if kind == abi::DeviceKind::Console as u64 {
             process.consoles.push(handle);
+        }
+        if port == serial::CONSOLE_PORT {
+            process.line = Some((handle, Line::default()));
+        }
+        Ok(())
+    }
+
+    /// The end of a process that was not replayed to it.
+    fn opaque_ended(&mut self, event: &Event, alone: Option<u64>) -> Result<(), String> {
+        let shown = self.shown;
+        let process = self.process(event)?;
+        let (program, calls) = (&process.program, process.calls);
+        match process.opaque {
+            Some(SHARES_MEMORY) if shown == Shown::All && alone.is_some() => output::line(format_args!(
+                "process {} ({program}) {SHARES_MEMORY} {calls} on, and is not replayed further",
+                event.process
+            )),
+            Some(why) if shown == Shown::All && alone.is_some() => {
+                output::line(format_args!("process {} ({program}) {why}", event.process));
+            }
+            _ => {}
         }
         Ok(())
     }
@@ -297,7 +341,7 @@ impl Process {
     }
 
     /// Shows what a call has written to a console or to the debug output.
-    fn show(&self, thread: u64, function: usize, arguments: &[u64; 6]) {
+    fn show(&mut self, thread: u64, function: usize, arguments: &[u64; 6]) {
         match abi::FUNCTIONS.get(function).map(|function| function.name) {
             Some("device_submit") => {
                 let [device, operation, _, block, first, bytes] = *arguments;
@@ -308,6 +352,13 @@ impl Process {
                         block.filter(|block| first.checked_add(bytes).is_some_and(|end| end <= block.bytes))
                 {
                     output::console(memory::bytes(block.address + first, bytes));
+                }
+            }
+            Some("register_write") => {
+                let [device, range, offset, width, value, _] = *arguments;
+                let line = self.line.as_mut().filter(|(handle, _)| *handle == device && (range, width) == (0, 1));
+                if let Some(byte) = line.and_then(|(_, line)| line.written(offset, value as u8)) {
+                    output::console(&[byte]);
                 }
             }
             Some("debug_write") if self.writes_to_machine => {

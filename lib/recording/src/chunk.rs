@@ -32,9 +32,21 @@ pub const HEADER_BYTES: usize = 24;
 pub fn complete_chunk(kind: Chunk, bytes: &mut Vec<u8>) {
     bytes.resize(bytes.len().next_multiple_of(8), 0);
     if let Some((head, payload)) = bytes.split_first_chunk_mut::<HEADER_BYTES>() {
-        let words = [u64::from(kind as u32) | u64::from(FORMAT) << 32, payload.len() as u64 / 8, checksum(payload)];
-        head.chunks_exact_mut(8).zip(words).for_each(|(at, word)| at.copy_from_slice(&word.to_le_bytes()));
+        *head = chunk_head(kind, payload);
     }
+}
+
+/// What comes before a chunk's bytes, which [`padding`] follows.
+pub fn chunk_head(kind: Chunk, payload: &[u8]) -> [u8; HEADER_BYTES] {
+    let words = [u64::from(kind as u32) | u64::from(FORMAT) << 32, payload.len().div_ceil(8) as u64, checksum(payload)];
+    let mut head = [0; HEADER_BYTES];
+    head.chunks_exact_mut(8).zip(words).for_each(|(at, word)| at.copy_from_slice(&word.to_le_bytes()));
+    head
+}
+
+/// The zero bytes that fill a chunk of so many bytes up to whole words.
+pub fn padding(bytes: usize) -> &'static [u8] {
+    &[0; 8][..bytes.next_multiple_of(8) - bytes]
 }
 
 /// Returns a chunk with these words.
@@ -50,16 +62,17 @@ pub(crate) fn word(bytes: &[u8]) -> u64 {
     bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes))
 }
 
-/// A checksum of words in four lanes, at the speed of memory.
+/// A checksum of words in four lanes, at the speed of memory. Zero bytes fill the last word.
 pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     const TIMES: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(TIMES);
-    let mut lanes = [1, 2, 3, bytes.len() as u64];
+    let mut lanes = [1, 2, 3, bytes.len().next_multiple_of(8) as u64];
     let mut fours = bytes.chunks_exact(32);
     for four in &mut fours {
         lanes.iter_mut().zip(four.chunks_exact(8)).for_each(|(lane, one)| *lane = mix(*lane, word(one)));
     }
-    let rest = fours.remainder().chunks_exact(8).map(word);
+    let rest =
+        fours.remainder().chunks(8).map(|bytes| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)));
     let sum = lanes.into_iter().chain(rest).fold(0, mix);
     sum ^ sum >> 29
 }

@@ -78,6 +78,8 @@ pub struct Started {
     pub writes_to_machine: bool,
     /// Whether its process is in a hardware domain.
     pub in_domain: bool,
+    /// Whether its process has memory that no call gives, as only unsafe code has.
+    pub has_own_data: bool,
     /// Digest of its process's package.
     pub identity: [u8; 32],
     /// Name of the program.
@@ -99,7 +101,7 @@ pub struct Event {
     pub function: u16,
     /// Status of a return.
     pub status: u64,
-    /// Words: the arguments, the two words of an opened device (handle and kind), the exit status, or the value returned.
+    /// Words: the arguments, the three words of an opened device (handle, kind, first I/O port or 0), the exit status, or the value returned.
     pub words: Vec<u64>,
     /// First words of the message buffer, read by a call or written by it; of starts and ends, text in words.
     pub buffer: Vec<u64>,
@@ -222,6 +224,7 @@ impl Event {
             image,
             writes_to_machine: flags & 1 != 0,
             in_domain: flags & 2 != 0,
+            has_own_data: flags & 4 != 0,
             identity,
             program: self.text(),
         })
@@ -248,7 +251,8 @@ fn read_block(rest: &mut &[u8]) -> Option<Block> {
 impl Started {
     /// Its words, for [`Event::words`].
     pub fn words(&self) -> [u64; 9] {
-        let flags = u64::from(self.writes_to_machine) | u64::from(self.in_domain) << 1;
+        let flags = [self.writes_to_machine, self.in_domain, self.has_own_data];
+        let flags = flags.into_iter().rev().fold(0, |flags, flag| flags << 1 | u64::from(flag));
         let mut words = [self.entry, self.argument, self.thread_block, self.image, flags, 0, 0, 0, 0];
         for (word, bytes) in words[5..].iter_mut().zip(self.identity.chunks_exact(8)) {
             *word = bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));

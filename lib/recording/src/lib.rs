@@ -18,23 +18,24 @@ pub mod effects;
 mod event;
 mod packed;
 mod reader;
+pub mod ring;
 
-pub use chunk::{Chunk, HEADER_BYTES, chunk_of, complete_chunk};
+pub use chunk::{Chunk, HEADER_BYTES, chunk_head, chunk_of, complete_chunk, padding};
 pub use event::{Before, Block, Content, Event, EventKind, MAX_BLOCKS, Started};
 pub use reader::{Reader, RecordingError};
 
 use alloc::vec::Vec;
 
 /// Version of the format. It changes with every change of this crate or of the meaning of an event.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// What a recording says of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Identifies the table of ABI functions.
     pub functions: u64,
-    /// Bases and sizes in bytes of the arenas of images, stacks and memory.
-    pub arenas: [(u64, u64); 3],
+    /// Bases and sizes in bytes of the arenas of images, stacks, memory and windows.
+    pub arenas: [(u64, u64); 4],
     /// Bytes of the system image in the next chunk, without the padding to whole words.
     pub system_bytes: u64,
 }
@@ -48,8 +49,8 @@ impl Header {
 
     /// Reads it from its words.
     fn read(words: &[u64]) -> Option<Header> {
-        let &[functions, a, b, c, d, e, f, system_bytes] = words else { return None };
-        Some(Header { functions, arenas: [(a, b), (c, d), (e, f)], system_bytes })
+        let &[functions, a, b, c, d, e, f, g, h, system_bytes] = words else { return None };
+        Some(Header { functions, arenas: [(a, b), (c, d), (e, f), (g, h)], system_bytes })
     }
 }
 

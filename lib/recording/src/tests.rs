@@ -18,7 +18,7 @@ fn event(number: u64, process: u64) -> Event {
 }
 
 fn file(events: &[&[Event]], count: u64) -> Vec<u8> {
-    let header = Header { functions: functions(), arenas: [(1, 2), (3, 4), (5, 6)], system_bytes: 9 };
+    let header = Header { functions: functions(), arenas: [(1, 2), (3, 4), (5, 6), (7, 8)], system_bytes: 9 };
     let mut bytes = chunk_of(Chunk::Header, header.words());
     bytes.extend(chunk_of(Chunk::System, [u64::from_le_bytes(*b"abcdefgh"), u64::from(b'i')]));
     for some in events {
@@ -49,6 +49,7 @@ fn a_start_keeps_all_its_words() {
         image: 4,
         writes_to_machine: true,
         in_domain: false,
+        has_own_data: true,
         identity: core::array::from_fn(|at| at as u8),
         program: "shell".into(),
     };
@@ -88,7 +89,7 @@ fn another_format_and_other_functions_are_named() {
     bytes[4] = 9;
     let error = Reader::new(&bytes).expect_err("another").to_string();
     assert!(error.starts_with("has format 9 of recordings"), "{error}");
-    let header = Header { functions: 1, arenas: [(0, 0); 3], system_bytes: 0 };
+    let header = Header { functions: 1, arenas: [(0, 0); 4], system_bytes: 0 };
     let bytes = chunk_of(Chunk::Header, header.words());
     assert_eq!(Reader::new(&bytes).err(), Some(RecordingError::Functions));
     assert_eq!(Reader::new(b"#!/bin/sh\n").err(), Some(RecordingError::Foreign));
