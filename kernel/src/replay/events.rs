@@ -357,17 +357,22 @@ impl Process {
             Some("register_write") => {
                 let [device, range, offset, width, value, _] = *arguments;
                 let line = self.line.as_mut().filter(|(handle, _)| *handle == device && (range, width) == (0, 1));
-                if let Some(byte) = line.and_then(|(_, line)| line.written(offset, value as u8)) {
-                    output::console(&[byte]);
-                }
+                line.into_iter().for_each(|(_, line)| line.written(offset, value as u8));
             }
+            Some("register_read") => {}
             Some("debug_write") if self.writes_to_machine => {
                 let buffer = self.threads.get(&thread).map(|thread| thread.context.buffer());
                 let bytes = buffer.and_then(|buffer| buffer.bytes(arguments[0] as usize));
                 output::debug(&self.program, &bytes.unwrap_or_default());
             }
-            _ => {}
+            _ => self.show_line(),
         }
+    }
+
+    /// Shows what the machine's line has sent.
+    fn show_line(&mut self) {
+        let sent = self.line.as_mut().map(|(_, line)| line.take()).unwrap_or_default();
+        sent.chunks(memory::SCRATCH_BYTES).for_each(|bytes| output::console(memory::scratch(bytes)));
     }
 
     /// How it ends if its last thread has left.
