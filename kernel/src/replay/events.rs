@@ -25,7 +25,7 @@ const LAST_STRETCH_NS: u64 = 10_000_000_000;
 
 /// A replay that went as the recording.
 pub struct Done {
-    /// Number of events.
+    /// Number of events, without those of processes that were not replayed further.
     pub events: usize,
     /// Number of processes.
     pub processes: usize,
@@ -59,8 +59,8 @@ struct Process {
     consoles: Vec<u64>,
     /// The line of a machine whose console it is, and the handle of its device.
     line: Option<(u64, Line)>,
-    /// Why it is not replayed further, if it is not.
-    opaque: Option<&'static str>,
+    /// Whether it is not replayed further.
+    is_opaque: bool,
     /// How it ended by what it did itself.
     end: Option<Epitaph>,
     calls: u64,
@@ -118,10 +118,10 @@ fn run(events: &mut [Event], alone: Option<u64>, shown: Shown) -> Result<Done, S
     }
     let (processes, hash) = (BTreeMap::new(), Hash::default());
     let mut state = State { processes, calls_left, ends, hash, shown, status: None };
+    let mut replayed = 0;
     for event in events.iter_mut() {
         let done = match event.kind {
-            EventKind::Ended if state.is_opaque(event) => state.opaque_ended(event, alone),
-            _ if state.is_opaque(event) => Ok(()),
+            _ if state.is_opaque(event) => continue,
             EventKind::Started => state.start(event),
             EventKind::Called => state.called(event),
             EventKind::Returned => state.returned(event, alone),
@@ -130,6 +130,7 @@ fn run(events: &mut [Event], alone: Option<u64>, shown: Shown) -> Result<Done, S
             EventKind::Installed => Ok(()),
         };
         done.map_err(|why| state.where_is(event, &why))?;
+        replayed += 1;
     }
     if state.processes.is_empty() {
         return Err(match alone {
@@ -137,16 +138,14 @@ fn run(events: &mut [Event], alone: Option<u64>, shown: Shown) -> Result<Done, S
             None => "no program ran in the recording".into(),
         });
     }
-    let (events, processes) = (events.len(), state.processes.len());
-    Ok(Done { events, processes, hash: state.hash.value(), status: state.status.unwrap_or(0) })
+    let processes = state.processes.len();
+    Ok(Done { events: replayed, processes, hash: state.hash.value(), status: state.status.unwrap_or(0) })
 }
 
 fn kind_of(event: &Event) -> EpitaphKind {
     EpitaphKind::from_number(event.function.into()).unwrap_or(EpitaphKind::Stopped)
 }
 
-const HAS_OWN_DATA: &str = "has unsafe code, with memory of its own that the ABI does not see, and is not replayed";
-const SHARES_MEMORY: &str = "shares memory with a device from its call";
 const DAMAGED: &str = "the recording is not one that this kernel has made";
 
 impl State {
@@ -162,14 +161,22 @@ impl State {
 
     /// Whether an event is of a process that is not replayed further.
     fn is_opaque(&self, event: &Event) -> bool {
-        self.processes.get(&event.process).is_some_and(|process| process.opaque.is_some())
+        self.processes.get(&event.process).is_some_and(|process| process.is_opaque)
+    }
+
+    fn tell_opaque(&self, event: &Event, why: &str) {
+        let program = self.processes.get(&event.process).map_or("?", |process| process.program.as_str());
+        if self.shown == Shown::All {
+            output::line(format_args!("process {} ({program}) {why}", event.process));
+        }
     }
 
     fn start(&mut self, event: &Event) -> Result<(), String> {
         let started = event.started().ok_or(DAMAGED)?;
         if started.has_own_data {
             let process = self.processes.entry(event.process).or_default();
-            (process.program, process.opaque) = (started.program, Some(HAS_OWN_DATA));
+            (process.program, process.is_opaque) = (started.program, true);
+            self.tell_opaque(event, "has unsafe code, with memory that the ABI does not see, and is not replayed");
             return Ok(());
         }
         let (block, entry) = (started.thread_block as usize, started.entry as usize);
@@ -263,7 +270,8 @@ impl State {
             process.show(event.thread, function, &arguments);
         }
         if effects::shares_memory(function, event.status) {
-            process.opaque = Some(SHARES_MEMORY);
+            process.is_opaque = true;
+            self.tell_opaque(event, "shares memory with a device from here on, and is not replayed further");
             return Ok(());
         }
         let thread = process.threads.get(&event.thread).ok_or(DAMAGED)?;
@@ -279,24 +287,6 @@ impl State {
         }
         if port == serial::CONSOLE_PORT {
             process.line = Some((handle, Line::default()));
-        }
-        Ok(())
-    }
-
-    /// The end of a process that was not replayed to it.
-    fn opaque_ended(&mut self, event: &Event, alone: Option<u64>) -> Result<(), String> {
-        let shown = self.shown;
-        let process = self.process(event)?;
-        let (program, calls) = (&process.program, process.calls);
-        match process.opaque {
-            Some(SHARES_MEMORY) if shown == Shown::All && alone.is_some() => output::line(format_args!(
-                "process {} ({program}) {SHARES_MEMORY} {calls} on, and is not replayed further",
-                event.process
-            )),
-            Some(why) if shown == Shown::All && alone.is_some() => {
-                output::line(format_args!("process {} ({program}) {why}", event.process));
-            }
-            _ => {}
         }
         Ok(())
     }
