@@ -16,7 +16,7 @@ use recording::effects::{self, Memory};
 use recording::{Content, EventKind};
 
 use crate::process::ProcessRef;
-use crate::{call_words, claims, cpu, deferred, device, exheap, hardware, recorder};
+use crate::{call_words, claims, cpu, deferred, device, exheap, hardware, installed, recorder};
 
 /// A thread calls a function. Another of its process may run from here on.
 pub fn begin(function: usize, arguments: &[u64]) {
@@ -74,7 +74,7 @@ fn memory_of(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[u
         Memory::ZeroBlock | Memory::ZeroPages | Memory::MorePages | Memory::Window => Content::Zero,
         // What a borrower has written that was ended in the middle, nobody can repeat.
         Memory::Message if answer.status == Status::Closed as u64 => Content::Bytes(()),
-        Memory::Message | Memory::Detached => Content::Left,
+        Memory::Message | Memory::Detached if !keeps_all() => Content::Left,
         Memory::Completed => return filled(answer),
         _ => Content::Bytes(()),
     };
@@ -85,6 +85,12 @@ fn memory_of(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[u
         recorder::Piece { address: block.address, bytes: block.bytes, content }
     };
     named.into_iter().map(piece).collect()
+}
+
+/// Whether the contents of all messages are kept: between hardware domains they are copied to other addresses, where no
+/// replay of their sender leaves them.
+fn keeps_all() -> bool {
+    installed::system().is_some_and(|system| !system.domains.is_empty())
 }
 
 /// Whether a block's contents are of a process that no replay makes again; now they are in the recording.
