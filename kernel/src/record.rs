@@ -31,7 +31,10 @@ pub fn begin(function: usize, arguments: &[u64]) {
             mark_given_away(process, function, &six, read);
         }
     });
-    process.turn.release();
+    // A thread that is alone keeps it: another is started only by a call of its own, and waits for the next one.
+    if process.live_threads.load(Ordering::Relaxed) > 1 {
+        process.turn.release();
+    }
 }
 
 /// The call returns to the thread's code, when it is the thread's turn.

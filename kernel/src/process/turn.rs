@@ -1,6 +1,6 @@
 //! Which thread of a process runs, if the run is recorded.
 
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use abi::limits::NEVER;
 
@@ -13,6 +13,8 @@ use crate::wait::{self, Waiters, Woken};
 #[derive(Default)]
 pub struct Turn {
     inner: SpinLock<Inner>,
+    /// Address of the thread that has it, or 0: what `inner` says, for a thread that asks whether it is itself.
+    holder: AtomicUsize,
     /// Whether more enters the process than its calls return, so that no replay can go on with it.
     is_opaque: AtomicBool,
 }
@@ -28,6 +30,7 @@ impl Turn {
     pub fn reset(&self) {
         *self.inner.lock() = Inner::default();
         if cfg!(feature = "recording") {
+            self.holder.store(0, Ordering::Relaxed);
             self.is_opaque.store(false, Ordering::Relaxed);
         }
     }
@@ -43,11 +46,17 @@ impl Turn {
     }
 
     /// Waits until the calling thread has the turn; false if its process is being ended.
+    #[inline]
     pub fn take(&self) -> bool {
+        self.holder.load(Ordering::Relaxed) == address_of(cpu::current()) || self.wait()
+    }
+
+    fn wait(&self) -> bool {
         loop {
             let mut inner = self.inner.lock();
             if inner.holder.is_none_or(|holder| core::ptr::eq(holder, cpu::current())) {
                 inner.holder = Some(cpu::current());
+                self.holder.store(address_of(cpu::current()), Ordering::Relaxed);
                 return true;
             }
             let ticket = wait::begin();
@@ -64,7 +73,12 @@ impl Turn {
         let mut inner = self.inner.lock();
         if inner.holder.is_some_and(|holder| core::ptr::eq(holder, cpu::current())) {
             inner.holder = None;
+            self.holder.store(0, Ordering::Relaxed);
             inner.waiters.wake_one();
         }
     }
+}
+
+fn address_of(thread: ThreadRef) -> usize {
+    core::ptr::from_ref(thread).addr()
 }

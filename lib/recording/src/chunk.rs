@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::FORMAT;
+use crate::{Before, FORMAT};
 
 /// Kinds of chunks. The numbers are ASCII, so that a file is recognized in a hex dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,59 @@ pub fn chunk_head(kind: Chunk, payload: &[u8]) -> [u8; HEADER_BYTES] {
 /// The zero bytes that fill a chunk of so many bytes up to whole words.
 pub fn padding(bytes: usize) -> &'static [u8] {
     &[0; 8][..bytes.next_multiple_of(8) - bytes]
+}
+
+/// A chunk of events that is being filled. Its memory stays, so that an event is written without clearing any.
+#[derive(Debug, Default)]
+pub struct Filling {
+    bytes: Vec<u8>,
+    /// Bytes that are filled, or 0 before the first.
+    at: usize,
+    pub(crate) before: Before,
+}
+
+impl Filling {
+    /// Without memory.
+    pub const NONE: Filling = Filling { bytes: Vec::new(), at: 0, before: Before::NONE };
+
+    /// Bytes of it so far.
+    pub fn length(&self) -> usize {
+        self.at
+    }
+
+    /// Memory for so many bytes more, which [`Filling::filled`] adds.
+    #[inline]
+    pub fn room(&mut self, bytes: usize) -> &mut [u8] {
+        if self.bytes.len() - self.at < bytes + HEADER_BYTES {
+            self.grow(bytes);
+        }
+        &mut self.bytes[self.at..]
+    }
+
+    #[cold]
+    fn grow(&mut self, bytes: usize) {
+        self.at = self.at.max(HEADER_BYTES);
+        self.bytes.resize((self.at + bytes + HEADER_BYTES).next_power_of_two(), 0);
+    }
+
+    /// Adds the first bytes of what [`Filling::room`] gave.
+    #[inline]
+    pub fn filled(&mut self, bytes: usize) {
+        self.at += bytes;
+    }
+
+    /// Completes the chunk, if there is an event in it, and begins another.
+    pub fn complete(&mut self) -> Option<&[u8]> {
+        if self.at <= HEADER_BYTES {
+            return None;
+        }
+        let end = self.at.next_multiple_of(8);
+        self.bytes.get_mut(self.at..end)?.fill(0);
+        let (head, payload) = self.bytes.get_mut(..end)?.split_first_chunk_mut::<HEADER_BYTES>()?;
+        *head = chunk_head(Chunk::Events, payload);
+        (self.at, self.before) = (HEADER_BYTES, Before::NONE);
+        self.bytes.get(..end)
+    }
 }
 
 /// Returns a chunk with these words.

@@ -6,7 +6,7 @@
 //!
 //! All numbers are words of 64 bits, little-endian. A file is a chunk `Header`, one `System`, any number of `Events` and
 //! one `End`. A chunk is its kind and format version, the number of its words, their checksum, and the words. The
-//! checksum finds damage; it is no signature. Events are bytes, each without what is as in the one before it and
+//! checksum finds damage; it is no signature. Events are bytes, each without what is as usual or as in the one before it, and
 //! without leading zero bytes of its words; zero bytes follow the last of a chunk, to a whole word.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -20,7 +20,7 @@ mod packed;
 mod reader;
 pub mod ring;
 
-pub use chunk::{Chunk, HEADER_BYTES, chunk_head, chunk_of, complete_chunk, padding};
+pub use chunk::{Chunk, Filling, HEADER_BYTES, chunk_head, chunk_of, complete_chunk, padding};
 pub use event::{Before, Block, Content, Event, EventKind, MAX_BLOCKS, Started};
 pub use reader::{Reader, RecordingError};
 

@@ -22,11 +22,9 @@ fn file(events: &[&[Event]], count: u64) -> Vec<u8> {
     let mut bytes = chunk_of(Chunk::Header, header.words());
     bytes.extend(chunk_of(Chunk::System, [u64::from_le_bytes(*b"abcdefgh"), u64::from(b'i')]));
     for some in events {
-        let mut chunk = vec![0; HEADER_BYTES];
-        let mut before = Before::default();
-        some.iter().for_each(|event| event.write(&mut chunk, &mut before));
-        complete_chunk(Chunk::Events, &mut chunk);
-        bytes.extend(chunk);
+        let mut chunk = Filling::default();
+        some.iter().for_each(|event| event.write(&mut chunk));
+        bytes.extend(chunk.complete().expect("events"));
     }
     bytes.extend(chunk_of(Chunk::End, [count]));
     bytes
