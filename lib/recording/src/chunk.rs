@@ -2,6 +2,7 @@
 
 use alloc::vec::Vec;
 
+use crate::event::Last;
 use crate::{Before, FORMAT};
 
 /// Kinds of chunks. The numbers are ASCII, so that a file is recognized in a hex dump.
@@ -56,21 +57,31 @@ pub struct Filling {
     /// Bytes that are filled, or 0 before the first.
     at: usize,
     pub(crate) before: Before,
+    pub(crate) last: Last,
 }
 
 impl Filling {
     /// Without memory.
-    pub const NONE: Filling = Filling { bytes: Vec::new(), at: 0, before: Before::NONE };
+    pub const NONE: Filling = Filling { bytes: Vec::new(), at: 0, before: Before::NONE, last: Last::NONE };
 
     /// Bytes of it so far.
     pub fn length(&self) -> usize {
         self.at
     }
 
+    /// Begins the first chunk, if it has not begun.
+    #[inline]
+    pub(crate) fn begin(&mut self) {
+        if self.at == 0 {
+            self.at = HEADER_BYTES;
+            self.last.clear();
+        }
+    }
+
     /// Memory for so many bytes more, which [`Filling::filled`] adds.
     #[inline]
     pub fn room(&mut self, bytes: usize) -> &mut [u8] {
-        if self.bytes.len() - self.at < bytes + HEADER_BYTES {
+        if self.bytes.len() < self.at + bytes {
             self.grow(bytes);
         }
         &mut self.bytes[self.at..]
@@ -78,8 +89,8 @@ impl Filling {
 
     #[cold]
     fn grow(&mut self, bytes: usize) {
-        self.at = self.at.max(HEADER_BYTES);
-        self.bytes.resize((self.at + bytes + HEADER_BYTES).next_power_of_two(), 0);
+        // The end is filled up to a whole word.
+        self.bytes.resize((self.at + bytes + 8).next_power_of_two(), 0);
     }
 
     /// Adds the first bytes of what [`Filling::room`] gave.
@@ -98,6 +109,7 @@ impl Filling {
         let (head, payload) = self.bytes.get_mut(..end)?.split_first_chunk_mut::<HEADER_BYTES>()?;
         *head = chunk_head(Chunk::Events, payload);
         (self.at, self.before) = (HEADER_BYTES, Before::NONE);
+        self.last.clear();
         self.bytes.get(..end)
     }
 }

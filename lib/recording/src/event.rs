@@ -124,6 +124,40 @@ impl Before {
     pub const NONE: Before = Before { number: 0, process: 0, thread: 0 };
 }
 
+/// Words of which those of the last event of the same kind and function are left out, bit by bit: most handles and
+/// addresses are like those before.
+const LAST_WORDS: usize = 8;
+
+/// The first words of the last event of each kind and function in a chunk.
+#[derive(Debug, Default)]
+pub struct Last(Vec<[u64; LAST_WORDS]>);
+
+impl Last {
+    /// Before any event, without memory.
+    pub const NONE: Last = Last(Vec::new());
+    const KINDS: usize = KIND as usize + 1;
+    const FUNCTIONS: usize = 256;
+
+    /// Forgets all, before the first event of a chunk.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+        self.0.resize(Last::KINDS * Last::FUNCTIONS, [0; LAST_WORDS]);
+    }
+
+    fn of(&mut self, kind: EventKind, function: u8) -> Option<&mut [u64; LAST_WORDS]> {
+        self.0.get_mut(usize::from(function) * Last::KINDS + kind as usize)
+    }
+
+    /// How many words of an event are kept by what differs.
+    fn words_in(words: usize, buffer: usize) -> usize {
+        if words > LAST_WORDS { 0 } else { (words + buffer).min(LAST_WORDS) }
+    }
+
+    fn words_of(words: &[u64], buffer: &[u64]) -> usize {
+        Last::words_in(words.len(), buffer.len())
+    }
+}
+
 /// Set in an event's first byte, beside the kind, if its thread is that of the event before.
 const SAME_THREAD: u8 = 0x80;
 /// If its number is not the next one.
@@ -151,6 +185,7 @@ impl Event {
         [number, process, thread, status]: [u64; 4],
         (words, buffer, blocks): (&[u64], &[u64], usize),
     ) {
+        into.begin();
         let (words, buffer) = (&words[..words.len().min(255)], &buffer[..buffer.len().min(255)]);
         let Before { number: last, process: last_process, thread: last_thread } = into.before;
         into.before = Before { number, process, thread };
@@ -175,13 +210,21 @@ impl Event {
         }
         let has_blocks = blocks > 0;
         first |= if has_blocks { HAS_BLOCKS } else { 0 };
+        let (mut changed, own) = ([0; LAST_WORDS], Last::words_of(words, buffer));
+        if let Some(last) = into.last.of(kind, function) {
+            let (of_words, of_buffer) = last.split_at_mut(own.min(words.len()));
+            let (changed_words, changed_buffer) = changed.split_at_mut(of_words.len());
+            change(changed_words, of_words, words);
+            change(&mut changed_buffer[..own - of_words.len()], of_buffer, buffer);
+        }
+        let (words_left, buffer_left) = (words.get(own..).unwrap_or(&[]), &buffer[own.saturating_sub(words.len())..]);
         let start = HEAD_BYTES + usize::from(has_blocks);
         let room = into.room(start + packed::bytes_at_most(count + words.len() + buffer.len()));
         room[..HEAD_BYTES].copy_from_slice(&[first, function, words.len() as u8, buffer.len() as u8]);
         if has_blocks {
             room[HEAD_BYTES] = blocks.min(MAX_BLOCKS) as u8;
         }
-        let length = packed::put(&mut room[start..], &[&further[..count], words, buffer]);
+        let length = packed::put(&mut room[start..], &[&further[..count], &changed[..own], words_left, buffer_left]);
         into.filled(start + length);
     }
 
@@ -217,7 +260,7 @@ impl Event {
     }
 
     /// Takes an event from the start of `bytes`; `None` if they are none.
-    pub(crate) fn read(bytes: &mut &[u8], before: &mut Before) -> Option<Event> {
+    pub(crate) fn read(bytes: &mut &[u8], before: &mut Before, last: &mut Last) -> Option<Event> {
         let (&[first, function, words_count, buffer_count], mut rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
         let kind = EventKind::from_number(first & KIND).filter(|kind| first & !FLAGS == *kind as u8)?;
         let has = |flag: u8| first & flag != 0;
@@ -231,6 +274,11 @@ impl Event {
         let further =
             usize::from(has(OTHER_NUMBER)) + usize::from(has(HAS_STATUS)) + if has(SAME_THREAD) { 0 } else { 2 };
         let mut all = packed::take(&mut rest, further + usize::from(words_count) + usize::from(buffer_count))?;
+        let own = Last::words_in(words_count.into(), buffer_count.into());
+        for (word, last) in all[further..further + own].iter_mut().zip(last.of(kind, function)?) {
+            *word ^= *last;
+            *last = *word;
+        }
         let buffer = all.split_off(further + usize::from(words_count));
         let words = all.split_off(further);
         let mut further = all.into_iter();
@@ -276,6 +324,15 @@ impl Event {
             identity,
             program: self.text(),
         })
+    }
+}
+
+/// Sets `changed` to what differs from the last words, which become these.
+#[inline]
+fn change(changed: &mut [u64], last: &mut [u64], words: &[u64]) {
+    for ((changed, last), &word) in changed.iter_mut().zip(last).zip(words) {
+        *changed = word ^ *last;
+        *last = word;
     }
 }
 

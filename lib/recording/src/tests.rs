@@ -92,3 +92,27 @@ fn another_format_and_other_functions_are_named() {
     assert_eq!(Reader::new(&bytes).err(), Some(RecordingError::Functions));
     assert_eq!(Reader::new(b"#!/bin/sh\n").err(), Some(RecordingError::Foreign));
 }
+
+#[test]
+fn events_of_any_words_in_a_row_come_back() {
+    let mut seed = 5u64;
+    let mut next = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let kinds = [EventKind::Started, EventKind::Called, EventKind::Returned, EventKind::Opened, EventKind::Ended];
+    let all: Vec<Event> = (0..2_000)
+        .map(|number| {
+            let words = (0..next(12)).map(|_| 1 << 56 | next(1 << 30)).collect();
+            let buffer = (0..next(70)).map(|_| next(300)).collect();
+            let block = Block { address: next(1 << 31), bytes: next(9), content: Content::Left };
+            let blocks = vec![block; next(3) as usize];
+            let kind = kinds[next(5) as usize];
+            let (process, thread, function, status) = (next(3), next(2), next(4) as u8, next(2));
+            Event { number, process, thread, kind, function, status, words, buffer, blocks }
+        })
+        .collect();
+    let (some, others): (Vec<Event>, Vec<Event>) = all.iter().cloned().partition(|event| event.number % 3 == 0);
+    let file = file(&[&some[..100], &others, &some[100..]], all.len() as u64);
+    assert_eq!(Reader::new(&file).expect("a recording").events(), all);
+}
