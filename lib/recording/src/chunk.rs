@@ -132,12 +132,33 @@ pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     const TIMES: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(TIMES);
     let mut lanes = [1, 2, 3, bytes.len().next_multiple_of(8) as u64];
-    let mut fours = bytes.chunks_exact(32);
-    for four in &mut fours {
+    let mut add = |four: &[u8]| {
         lanes.iter_mut().zip(four.chunks_exact(8)).for_each(|(lane, one)| *lane = mix(*lane, word(one)));
+    };
+    let mut fours = bytes.chunks_exact(32);
+    fours.by_ref().for_each(&mut add);
+    let (rest, mut filled) = (fours.remainder(), [0; 32]);
+    filled[..rest.len()].copy_from_slice(rest);
+    let words = rest.len().div_ceil(8);
+    if words == 4 {
+        add(&filled);
     }
-    let rest =
-        fours.remainder().chunks(8).map(|bytes| bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+    let rest = filled.chunks_exact(8).take(words % 4).map(word);
     let sum = lanes.into_iter().chain(rest).fold(0, mix);
     sum ^ sum >> 29
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_chunk_of_any_bytes_is_that_of_them_filled_up_to_words() {
+        for length in 0..200 {
+            let bytes: Vec<u8> = (0..length).map(|at| at as u8 + 1).collect();
+            let filled = [&bytes, padding(length)].concat();
+            assert_eq!(chunk_head(Chunk::System, &bytes), chunk_head(Chunk::System, &filled), "{length}");
+            assert!(filled.len().is_multiple_of(8));
+        }
+    }
 }

@@ -118,7 +118,8 @@ fn children(parent: u32) -> Vec<Pid> {
 fn a_recording_of_a_machine_that_was_killed_is_refused_as_cut() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("run.rec");
-    recorded("microvm", &[], &file).run("true").succeeded();
+    let run = recorded("microvm", &[], &file).run("true");
+    assert_eq!(run.status, Some(0), "{run}");
     let whole = std::fs::metadata(&file).expect("the file").len();
     std::fs::remove_file(&file).expect("removed");
     let mut command = recorded("microvm", &[], &file).command(Some("sleep 600"));
