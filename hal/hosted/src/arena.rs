@@ -12,7 +12,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 use abi::limits::WINDOW_BYTES;
-use abi::stack::{GROUP_BYTES, range_bytes};
+use abi::stack::{GROUP_BYTES, USUAL_BYTES, range_bytes};
 use hal_api::{Arena, Layout, MapError};
 
 use crate::StartError;
@@ -309,7 +309,7 @@ fn reserve_exactly(bytes: usize, access: Access) -> io::Result<Arena> {
 /// Reserves an arena at its address, with padding after it if there is room: arenas of another machine may
 /// follow each other.
 fn reserve_at(arena: Arena, access: Access) -> io::Result<()> {
-    reserve_with(arena, access, GROUP_BYTES).or_else(|_| reserve_with(arena, access, 0))
+    reserve_with(arena, access, USUAL_BYTES).or_else(|_| reserve_with(arena, access, 0))
 }
 
 fn reserve_with(arena: Arena, access: Access, padding: usize) -> io::Result<()> {
