@@ -11,7 +11,7 @@ extern crate alloc;
 
 pub mod seam;
 
-pub use original::*;
+pub use ::regalloc2::*;
 
 /// What an allocation leaves: its result. The original's working memory is not kept for the next function.
 #[derive(Clone, Debug, Default)]
@@ -27,7 +27,7 @@ pub struct Ctx {
 pub fn run<F: Function>(func: &F, env: &MachineEnv, options: &RegallocOptions) -> Result<Output, RegAllocError> {
     match seam::allocate(func, env, options) {
         Some(output) => Ok(output),
-        None => original::run(func, env, options),
+        None => ::regalloc2::run(func, env, options),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use original::{Function, MachineEnv, Output, RegallocOptions};
+use ::regalloc2::{Function, MachineEnv, Output, RegallocOptions};
 use spin::Once;
 
 /// Who allocates the functions of this program.
