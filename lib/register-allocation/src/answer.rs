@@ -107,12 +107,11 @@ impl Rules<'_> {
 
     /// Whether a value of the class has room in the place: a register that code may be given, or all slots that it takes.
     fn has_room(&self, class: RegClass, place: Allocation) -> bool {
+        let Some(size) = registers::spill_slots(self.function, self.usable, class) else { return false };
         match (place.as_reg(), place.as_stack()) {
             (Some(register), _) => register.class() == class && self.usable.contains(register),
-            (_, Some(slot)) if self.function.multi_spillslot_named_by_last_slot() => {
-                slot.index() + 1 >= self.function.spillslot_size(class)
-            }
-            (_, Some(slot)) => slot.index() + self.function.spillslot_size(class) <= self.slots,
+            (_, Some(slot)) if self.function.multi_spillslot_named_by_last_slot() => slot.index() + 1 >= size,
+            (_, Some(slot)) => slot.index() + size <= self.slots,
             _ => false,
         }
     }

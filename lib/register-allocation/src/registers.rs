@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use regalloc2::{MachineEnv, PReg, PRegSet, RegClass};
+use regalloc2::{Function, MachineEnv, PReg, PRegSet, RegClass};
 
 use crate::Malformed;
 use crate::words::{Reader, Writer};
@@ -84,4 +84,10 @@ pub fn usable(env: &MachineEnv) -> PRegSet {
         all.add(scratch);
     }
     all
+}
+
+/// How many slots a spilled value of a class takes. Of a class without registers there is none, and a code generator
+/// need not have a number for it.
+pub fn spill_slots(function: &dyn Function, usable: PRegSet, class: RegClass) -> Option<usize> {
+    (!usable.is_empty(class)).then(|| function.spillslot_size(class))
 }

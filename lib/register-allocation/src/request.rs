@@ -44,7 +44,8 @@ pub fn encode(function: &dyn Function, env: &MachineEnv, options: &RegallocOptio
             | fact(matches!(options.algorithm, Algorithm::Fastalloc), SINGLE_PASS),
     );
     registers::put_environment(&mut out, env)?;
-    CLASSES.iter().for_each(|class| out.count(function.spillslot_size(*class)));
+    let usable = registers::usable(env);
+    CLASSES.iter().for_each(|class| out.count(registers::spill_slots(function, usable, *class).unwrap_or(1)));
     out.count(function.num_vregs());
     put_instructions(&mut out, function)?;
     out.count(function.num_blocks());

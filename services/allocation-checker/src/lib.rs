@@ -1,6 +1,6 @@
 //! The checker of register allocations as an extension: proves what an allocator answered to the compiler, its parent.
 //!
-//! It has two clients, threads of the same compiler, and a thread for each, and nothing else in the world. It gets the
+//! It has two clients, threads of the same compiler, and nothing else in the world. It gets the
 //! function from the compiler itself, so that an allocator cannot have another one checked. Neighbours:
 //! `register-allocation` has the form of both, and calls regalloc2's checker. Deliberately not here: allocating.
 #![no_std]
@@ -10,10 +10,11 @@ extern crate alloc;
 
 use alloc::string::{String, ToString};
 
-use contracts::allocation_checker::{Exp, ExpReady, states::Ready};
+use contracts::allocation_checker::ExpReady;
 use register_allocation::Request;
+use sip::Deadline;
 use sip::exheap::ExVec;
-use sip::thread;
+use sip::select::WaitSet;
 
 /// Memory that is kept for the next function.
 const KEPT_BYTES: usize = 16 << 20;
@@ -25,25 +26,26 @@ sip::startup!();
 /// Proves what the parent sends, until it closes the channels.
 pub fn main(startup: Startup) -> i32 {
     sip::allocator::keep_pages(KEPT_BYTES);
-    let (client, other) = (startup.client, startup.other);
-    let Ok(second) = thread::spawn(move || serve(other)) else { return 1 };
-    let first = serve(client);
-    first.max(second.join().unwrap_or(1))
-}
-
-fn serve(mut client: Exp<Ready>) -> i32 {
-    loop {
-        client = match client.receive() {
-            ExpReady::Prove { function, allocation, next } => match prove(&function, &allocation) {
-                Ok(()) => next.proven(),
+    let Ok(mut clients) = WaitSet::new() else { return 1 };
+    clients.insert(startup.client);
+    clients.insert(startup.other);
+    while !clients.is_empty() {
+        match clients.wait(Deadline::NEVER) {
+            Some((_, ExpReady::Prove { function, allocation, next })) => match prove(&function, &allocation) {
+                Ok(()) => {
+                    clients.insert(next.proven());
+                }
                 Err(reason) => match ExVec::from_slice(reason.as_bytes()) {
-                    Ok(reason) => next.refused(reason),
+                    Ok(reason) => {
+                        clients.insert(next.refused(reason));
+                    }
                     Err(_) => return 1,
                 },
             },
-            ExpReady::ChannelClosed(_) => return 0,
-        };
+            Some((_, ExpReady::ChannelClosed(_))) | None => {}
+        }
     }
+    0
 }
 
 fn prove(function: &[u8], allocation: &[u8]) -> Result<(), String> {

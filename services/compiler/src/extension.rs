@@ -1,7 +1,7 @@
 //! Extensions of the compiler, children with nothing but channels to it: who allocates registers, and who proves that
 //! they are allocated right.
 //!
-//! The allocator is asked for each function, by the thread that compiles it. Its answer is used if it fits the function;
+//! The allocator is asked for each function, by the thread that compiles it, and meanwhile another thread computes. Its answer is used if it fits the function;
 //! whatever else comes is the end of the compilation, with a sentence. So is the end of a child, or one that takes too
 //! long. The checker gets function and answer, and its verdict is taken when the thread has the next one: it works while
 //! the code is written. Neighbours: `regalloc2` has the seam, `register-allocation` the form of what passes. Deliberately
@@ -20,7 +20,7 @@ use register_allocation::answer;
 use sip::channel::TypedEndpoint;
 use sip::exheap::ExVec;
 use sip::process::{self, Child, StopReason};
-use sip::sync::Mutex;
+use sip::sync::{Event, Mutex};
 use sip::{Deadline, Status};
 
 use crate::MAX_THREADS;
@@ -59,6 +59,8 @@ struct Running {
     checker: Option<Process>,
     proofs: Mutex<Vec<Proof>>,
     limit_ms: u64,
+    /// Set while no thread computes: threads of one process share a heap, and would wait for each other at each allocation.
+    turn: Event,
     /// Why the first question went wrong that did.
     failure: Mutex<Option<String>>,
 }
@@ -93,8 +95,10 @@ impl Wanted {
             checker,
             proofs: Mutex::new(proofs),
             limit_ms: u64::try_from(self.limit_ms).unwrap_or(0),
+            turn: Event::auto().map_err(|status| String::from(status.text()))?,
             failure: Mutex::new(None),
         });
+        running.turn.set();
         seam::set(Box::new(Seam(Arc::clone(&running))));
         Ok(Extension(Some(running)))
     }
@@ -123,13 +127,23 @@ impl Extension {
         self.0.as_ref().is_some_and(|running| running.failure.lock().is_some())
     }
 
+    /// Computes in turn with the other threads: one does at a time, while the others wait for a child.
+    pub fn in_turn<T>(&self, work: impl FnOnce() -> T) -> T {
+        let Some(running) = &self.0 else { return work() };
+        running.turn.wait();
+        let result = work();
+        running.turn.set();
+        result
+    }
+
     /// Waits for the last proofs.
     ///
     /// # Errors
     /// Why what was compiled must not be used.
     pub fn finish(&self) -> Result<(), String> {
         let Some(running) = &self.0 else { return Ok(()) };
-        for proof in core::mem::take(&mut *running.proofs.lock()) {
+        let proofs = core::mem::take(&mut *running.proofs.lock());
+        for proof in proofs {
             let settled = running.settled(proof);
             running.noted(settled.map(|checker| running.proofs.lock().push(Proof::Idle(checker))));
         }
@@ -155,11 +169,20 @@ impl Running {
         result.map_err(|reason| self.failure.lock().get_or_insert(reason).truncate(1000)).ok()
     }
 
+    /// Waits, and lets another thread compute.
+    fn meanwhile<T>(&self, wait: impl FnOnce() -> T) -> T {
+        self.turn.set();
+        let result = wait();
+        self.turn.wait();
+        result
+    }
+
     fn ask(&self, function: &dyn Function, env: &MachineEnv, options: &RegallocOptions) -> Result<Output, String> {
         let unfit = |malformed| format!("a function cannot be sent to `{}`: {malformed}", self.allocator.name);
         let bytes = register_allocation::encode(function, env, options).map_err(unfit)?;
         let endpoint = self.idle.lock().pop().ok_or_else(|| self.allocator.lost())?;
-        let answered = endpoint.allocate(copy(&bytes)?).receive_by(Deadline::after_ms(self.limit_ms));
+        let asked = endpoint.allocate(copy(&bytes)?);
+        let answered = self.meanwhile(|| asked.receive_by(Deadline::after_ms(self.limit_ms)));
         let allocation = match answered {
             Ok(ImpReadyAfterAllocate::Allocated { allocation, next }) => {
                 self.idle.lock().push(next);
@@ -181,7 +204,8 @@ impl Running {
     /// Begins a proof, once the endpoint's last one is done.
     fn prove(&self, function: ExVec<u8>, allocation: ExVec<u8>) -> Result<(), String> {
         let proof = self.proofs.lock().pop();
-        let checker = self.settled(proof.ok_or_else(|| format!("the checker is gone; {ADVICE}"))?)?;
+        let proof = proof.ok_or_else(|| format!("the checker is gone; {ADVICE}"))?;
+        let checker = self.meanwhile(|| self.settled(proof))?;
         self.proofs.lock().push(Proof::Asked(checker.prove(function, allocation)));
         Ok(())
     }

@@ -1,8 +1,8 @@
 //! The compiler: composes a WebAssembly module and a template's image, for its parent.
 //!
 //! Each process of it serves one client, its parent, which sets its deadline and ends it. Its result is a claim: who
-//! installs it has the code proven and the template's part compared. It compiles on as many threads as there are
-//! processors, at most two ([`parts`]), and can have registers allocated by a child ([`extension`]). Neighbours:
+//! installs it has the code proven and the template's part compared. It can have registers allocated by a child
+//! ([`extension`]), and then works on the next function with a second thread ([`parts`]). Neighbours:
 //! `wasm-translate` compiles, `compose` writes the image; the host tool's compiler is the same two calls. Deliberately not
 //! here: caches, signatures.
 #![no_std]
@@ -37,10 +37,7 @@ pub fn main(startup: Startup) -> i32 {
     sip::allocator::keep_pages(KEPT_BYTES);
     let wanted = Wanted { allocator: startup.allocator, checker: startup.checker, limit_ms: startup.answer_ms };
     let extension = wanted.started();
-    // While a child allocates a function, another thread has the next one.
-    let usual = if wanted.allocator.is_empty() { thread::processor_count() } else { MAX_THREADS };
-    let threads = usize::try_from(startup.threads).ok().filter(|threads| *threads > 0).unwrap_or(usual);
-    let threads = threads.min(MAX_THREADS);
+    let threads = threads(&wanted, startup.threads);
     let mut client = startup.client;
     loop {
         client = match client.receive() {
@@ -59,6 +56,15 @@ pub fn main(startup: Startup) -> i32 {
             }
             ExpReady::ChannelClosed(_) => return 0,
         };
+    }
+}
+
+/// While a child allocates a function, another thread has the next one. Alone, threads would compete for the heap.
+fn threads(wanted: &Wanted, parameter: i64) -> usize {
+    let named = usize::try_from(parameter).ok().filter(|threads| *threads > 0);
+    match wanted.allocator.as_str() {
+        "" => 1,
+        _ => named.unwrap_or_else(thread::processor_count).min(MAX_THREADS),
     }
 }
 

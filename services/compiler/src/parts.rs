@@ -91,7 +91,7 @@ impl Work {
             if number >= compilation.parts() {
                 break;
             }
-            let part = compilation.compile(number);
+            let part = self.extension.in_turn(|| compilation.compile(number));
             if part.is_err() || self.extension.has_failed() {
                 self.is_over.store(true, Ordering::Relaxed);
             }

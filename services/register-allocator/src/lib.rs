@@ -1,6 +1,6 @@
 //! The register allocator as an extension: allocates the functions that the compiler, its parent, sends.
 //!
-//! It has two clients, threads of the same compiler, and a thread for each, and nothing else in the world. Neighbours:
+//! It has two clients, threads of the same compiler, and nothing else in the world. Neighbours:
 //! `register-allocation` has the form of functions and allocations, `regalloc2` is the allocator that compilers without
 //! an extension have linked in. Deliberately not here: proofs, which are `allocation-checker`'s.
 #![no_std]
@@ -12,10 +12,11 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use contracts::register_allocator::{Exp, ExpReady, states::Ready};
+use contracts::register_allocator::ExpReady;
 use register_allocation::{Request, answer};
+use sip::Deadline;
 use sip::exheap::ExVec;
-use sip::thread;
+use sip::select::WaitSet;
 
 /// Memory that is kept for the next function: each grows tables of the same sizes.
 const KEPT_BYTES: usize = 16 << 20;
@@ -25,28 +26,25 @@ sip::startup!();
 /// Allocates what the parent sends, until it closes the channels.
 pub fn main(startup: Startup) -> i32 {
     sip::allocator::keep_pages(KEPT_BYTES);
-    let (client, other) = (startup.client, startup.other);
-    let Ok(second) = thread::spawn(move || serve(other)) else { return 1 };
-    let first = serve(client);
-    first.max(second.join().unwrap_or(1))
-}
-
-fn serve(mut client: Exp<Ready>) -> i32 {
-    loop {
-        client = match client.receive() {
-            ExpReady::Allocate { function, next } => {
+    let Ok(mut clients) = WaitSet::new() else { return 1 };
+    clients.insert(startup.client);
+    clients.insert(startup.other);
+    while !clients.is_empty() {
+        match clients.wait(Deadline::NEVER) {
+            Some((_, ExpReady::Allocate { function, next })) => {
                 let allocated = allocate(&function);
                 drop(function);
                 let answer = allocated.as_ref().map_or_else(String::as_bytes, Vec::as_slice);
                 match (ExVec::from_slice(answer), allocated.is_ok()) {
-                    (Ok(allocation), true) => next.allocated(allocation),
-                    (Ok(reason), false) => next.refused(reason),
+                    (Ok(allocation), true) => clients.insert(next.allocated(allocation)),
+                    (Ok(reason), false) => clients.insert(next.refused(reason)),
                     (Err(_), _) => return 1,
-                }
+                };
             }
-            ExpReady::ChannelClosed(_) => return 0,
-        };
+            Some((_, ExpReady::ChannelClosed(_))) | None => {}
+        }
     }
+    0
 }
 
 fn allocate(function: &[u8]) -> Result<Vec<u8>, String> {
