@@ -106,7 +106,11 @@ impl EntryStubs {
             let _ = writeln!(workspace, "    {member:?},");
         }
         workspace.push_str("]\n");
-        let _ = write!(workspace, "\n[patch.crates-io]\nregalloc2 = {{ path = {} }}\n", toml_text(&repository.base().join(SEAM)));
+        let _ = write!(
+            workspace,
+            "\n[patch.crates-io]\nregalloc2 = {{ path = {} }}\n",
+            toml_text(&repository.base().join(SEAM))
+        );
         write_if_changed(&stubs.manifest(), workspace.as_bytes())?;
         stubs.copy_lock(repository)?;
         Ok(stubs)

@@ -97,8 +97,13 @@ impl Rules<'_> {
     fn place(&self, bits: u32) -> Result<Allocation, Malformed> {
         let index = bits & INDEX;
         match bits >> KIND_SHIFT {
-            kind if kind == AllocationKind::Reg as u32 && bits & (INDEX + 1) == 0 => Ok(Allocation::reg(register(index)?)),
-            kind if kind == AllocationKind::Stack as u32 && (index as usize) < self.slots && bits & (INDEX + 1) == 0 => {
+            kind if kind == AllocationKind::Reg as u32 && bits & (INDEX + 1) == 0 => {
+                Ok(Allocation::reg(register(index)?))
+            }
+            kind if kind == AllocationKind::Stack as u32
+                && (index as usize) < self.slots
+                && bits & (INDEX + 1) == 0 =>
+            {
                 Ok(Allocation::stack(SpillSlot::new(index as usize)))
             }
             _ => Err(Malformed("it names a place that there is not")),

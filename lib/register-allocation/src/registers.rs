@@ -64,7 +64,11 @@ pub fn environment(input: &mut Reader<'_>) -> Result<MachineEnv, Malformed> {
         *place = match input.word()? {
             NONE => None,
             index => Some(register(index).and_then(|register| {
-                if register.class() == class { Ok(register) } else { Err(Malformed("a scratch register of another class")) }
+                if register.class() == class {
+                    Ok(register)
+                } else {
+                    Err(Malformed("a scratch register of another class"))
+                }
             })?),
         };
     }

@@ -191,7 +191,11 @@ impl Request {
     fn read_blocks(&mut self, input: &mut Reader<'_>) -> Result<(), Malformed> {
         let count = input.count()?;
         let block = |number: u32| {
-            if (number as usize) < count { Ok(Block::new(number as usize)) } else { Err(Malformed("it names a block that there is not")) }
+            if (number as usize) < count {
+                Ok(Block::new(number as usize))
+            } else {
+                Err(Malformed("it names a block that there is not"))
+            }
         };
         self.entry = block(input.word()?)?;
         let mut start = 0usize;

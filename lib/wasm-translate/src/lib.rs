@@ -1,8 +1,8 @@
 //! Compiles a WebAssembly module to machine code that can be added to a template's image.
 //!
-//! Key items: [`translate`] and its result [`Translated`], in parts with [`Compilation`]; of several [`bundle`] makes one. WebAssembly 2.0 with vectors, tail calls and extended constant
-//! expressions is validated by `wasmparser` and compiled by Cranelift, function by function. Code reaches the outside by
-//! relative references alone, which `compose` resolves: to the template's two functions, and to read-only arrays beside
+//! Key items: [`translate`] and its result [`Translated`], in parts with [`Compilation`]; of several [`bundle`] makes one.
+//! WebAssembly 2.0 with vectors, tail calls and extended constant expressions is validated by `wasmparser` and compiled by
+//! Cranelift, function by function. Code reaches the outside by relative references alone, which `compose` resolves: to the template's two functions, and to read-only arrays beside
 //! the code. Its text holds instructions and nothing else: constants and jump tables are moved out of it.
 //!
 //! Neighbours: `wasm-record` has the layout of an instance's context. Deliberately not here: images, files, other machines.

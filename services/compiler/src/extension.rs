@@ -1,13 +1,14 @@
 //! Extensions of the compiler, children with nothing but channels to it: who allocates registers, and who proves that
 //! they are allocated right.
 //!
-//! The allocator is asked for each function, by the thread that compiles it, and meanwhile another thread computes. Its answer is used if it fits the function;
-//! whatever else comes is the end of the compilation, with a sentence. So is the end of a child, or one that takes too
-//! long. The checker gets function and answer, and its verdict is taken when the thread has the next one: it works while
-//! the code is written. Neighbours: `regalloc2` has the seam, `register-allocation` the form of what passes. Deliberately
-//! not here: trust in a child. What it wrote is proven like the compiler's own work.
+//! The allocator is asked for each function, by the thread that compiles it, and meanwhile another thread computes. Its
+//! answer is used if it fits the function; whatever else comes is the end of the compilation, with a sentence. So is the
+//! end of a child, or one that takes too long. The checker gets function and answer, and its verdict is taken two
+//! functions later: it works while code is written. Neighbours: `regalloc2` has the seam, `register-allocation` the form
+//! of what passes. Deliberately not here: trust in a child. What it wrote is proven like the compiler's own work.
 
 use alloc::boxed::Box;
+use alloc::collections::VecDeque;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::sync::Arc;
@@ -57,7 +58,8 @@ struct Running {
     /// Endpoints that no thread uses.
     idle: Mutex<Vec<Idle>>,
     checker: Option<Process>,
-    proofs: Mutex<Vec<Proof>>,
+    /// The one that was asked longest ago comes first.
+    proofs: Mutex<VecDeque<Proof>>,
     limit_ms: u64,
     /// Set while no thread computes: threads of one process share a heap, and would wait for each other at each allocation.
     turn: Event,
@@ -85,7 +87,7 @@ impl Wanted {
         }
         let (allocator, idle) = begin(&self.allocator, register_allocator::new_channel)?;
         let (checker, proofs) = match self.checker.as_str() {
-            "" => (None, Vec::new()),
+            "" => (None, VecDeque::new()),
             name => begin(name, allocation_checker::new_channel)
                 .map(|(process, proofs)| (Some(process), proofs.into_iter().map(Proof::Idle).collect()))?,
         };
@@ -145,7 +147,7 @@ impl Extension {
         let proofs = core::mem::take(&mut *running.proofs.lock());
         for proof in proofs {
             let settled = running.settled(proof);
-            running.noted(settled.map(|checker| running.proofs.lock().push(Proof::Idle(checker))));
+            running.noted(settled.map(|checker| running.proofs.lock().push_back(Proof::Idle(checker))));
         }
         running.failure.lock().clone().map_or(Ok(()), Err)
     }
@@ -193,7 +195,10 @@ impl Running {
             Err(_) => return Err(self.allocator.stopped(self.limit_ms)),
         };
         let output = answer::decode(&allocation, function, env).map_err(|malformed| {
-            format!("the answer of the extension `{}` does not fit its function: {malformed}; {ADVICE}", self.allocator.name)
+            format!(
+                "the answer of the extension `{}` does not fit its function: {malformed}; {ADVICE}",
+                self.allocator.name
+            )
         })?;
         if self.checker.is_some() {
             self.prove(copy(&bytes)?, allocation)?;
@@ -203,10 +208,10 @@ impl Running {
 
     /// Begins a proof, once the endpoint's last one is done.
     fn prove(&self, function: ExVec<u8>, allocation: ExVec<u8>) -> Result<(), String> {
-        let proof = self.proofs.lock().pop();
+        let proof = self.proofs.lock().pop_front();
         let proof = proof.ok_or_else(|| format!("the checker is gone; {ADVICE}"))?;
         let checker = self.meanwhile(|| self.settled(proof))?;
-        self.proofs.lock().push(Proof::Asked(checker.prove(function, allocation)));
+        self.proofs.lock().push_back(Proof::Asked(checker.prove(function, allocation)));
         Ok(())
     }
 
@@ -264,5 +269,6 @@ fn line(text: &[u8]) -> String {
 }
 
 fn copy(bytes: &[u8]) -> Result<ExVec<u8>, String> {
-    ExVec::from_slice(bytes).map_err(|status| format!("a function of {} bytes: {}; {ADVICE}", bytes.len(), status.text()))
+    ExVec::from_slice(bytes)
+        .map_err(|status| format!("a function of {} bytes: {}; {ADVICE}", bytes.len(), status.text()))
 }
