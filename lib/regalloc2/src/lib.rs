@@ -27,7 +27,7 @@ pub struct Ctx {
 pub fn run<F: Function>(func: &F, env: &MachineEnv, options: &RegallocOptions) -> Result<Output, RegAllocError> {
     match seam::allocate(func, env, options) {
         Some(output) => Ok(output),
-        None => ::regalloc2::run(func, env, options),
+        None => seam::run_original(func, env, options),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use alloc::boxed::Box;
 
-use ::regalloc2::{Function, MachineEnv, Output, RegallocOptions};
+use ::regalloc2::{Function, MachineEnv, Output, RegAllocError, RegallocOptions};
 use spin::Once;
 
 /// Who allocates the functions of this program.
@@ -21,6 +21,18 @@ pub fn set(allocator: Box<dyn Allocator>) -> bool {
     // The closure runs once, if ever.
     ALLOCATOR.call_once(|| allocator.take().unwrap_or_else(|| Box::new(Nobody)));
     allocator.is_none()
+}
+
+/// Allocates a function by the original, whoever else is set.
+///
+/// # Errors
+/// The function is malformed, or has more live values at once than registers.
+pub fn run_original<F: Function>(
+    function: &F,
+    env: &MachineEnv,
+    options: &RegallocOptions,
+) -> Result<Output, RegAllocError> {
+    ::regalloc2::run(function, env, options)
 }
 
 /// Asks the program's allocator, if it has one.

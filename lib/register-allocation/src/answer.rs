@@ -7,8 +7,8 @@
 use alloc::vec::Vec;
 
 use regalloc2::{
-    Allocation, AllocationKind, Edit, Function, Inst, InstPosition, MachineEnv, Operand, OperandConstraint, Output,
-    PRegSet, ProgPoint, RegClass, SpillSlot,
+    Allocation, AllocationKind, Edit, Function, Inst, InstPosition, MachineEnv, Operand, OperandConstraint,
+    OperandKind, OperandPos, Output, PRegSet, ProgPoint, RegClass, SpillSlot,
 };
 
 use crate::Malformed;
@@ -77,6 +77,7 @@ pub fn decode(bytes: &[u8], function: &dyn Function, env: &MachineEnv) -> Result
         }
         let places = &output.allocs[start..];
         operands.iter().zip(places).try_for_each(|(operand, place)| rules.check_operand(*operand, *place, places))?;
+        check_apart(operands, places)?;
     }
     input.end()?;
     Ok(output)
@@ -86,6 +87,37 @@ fn at(point: u32) -> ProgPoint {
     let position = if point & 1 == 0 { InstPosition::Before } else { InstPosition::After };
     ProgPoint::new(Inst::new((point >> 1) as usize), position)
 }
+
+/// What an instruction writes has a register of its own among what it writes, and among what it reads then or later: code
+/// of several instructions, for which there are temporary registers, relies on that.
+fn check_apart(operands: &[Operand], places: &[Allocation]) -> Result<(), Malformed> {
+    let (mut written, mut written_early) = (PRegSet::empty(), PRegSet::empty());
+    let (mut read, mut read_late) = (PRegSet::empty(), PRegSet::empty());
+    for (operand, place) in operands.iter().zip(places) {
+        let Some(register) = place.as_reg().filter(|_| operand.as_fixed_nonallocatable().is_none()) else { continue };
+        let is_early = operand.pos() == OperandPos::Early;
+        match operand.kind() {
+            OperandKind::Def if written.contains(register) => return Err(SHARED),
+            OperandKind::Def => {
+                written.add(register);
+                if is_early {
+                    written_early.add(register);
+                }
+            }
+            OperandKind::Use => {
+                read.add(register);
+                if !is_early {
+                    read_late.add(register);
+                }
+            }
+        }
+    }
+    let is_shared = (written_early & read) != PRegSet::empty() || (written & read_late) != PRegSet::empty();
+    if is_shared { Err(SHARED) } else { Ok(()) }
+}
+
+const SHARED: Malformed =
+    Malformed("an instruction writes two values to one register, or one over another that it reads");
 
 struct Rules<'a> {
     function: &'a dyn Function,

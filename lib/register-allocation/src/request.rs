@@ -4,8 +4,8 @@ use alloc::vec::Vec;
 use core::ops::Range;
 
 use regalloc2::{
-    Algorithm, Block, Function, Inst, InstRange, MachineEnv, Operand, Output, PRegSet, RegAllocError, RegClass,
-    RegallocOptions, VReg, checker::Checker,
+    Algorithm, Block, Function, Inst, InstRange, MachineEnv, Operand, OperandConstraint, OperandKind, OperandPos,
+    Output, PReg, PRegSet, RegAllocError, RegClass, RegallocOptions, VReg, checker::Checker, seam,
 };
 
 use crate::registers::{self, CLASSES};
@@ -259,7 +259,7 @@ impl Request {
     pub fn allocate(&self) -> Result<Output, RegAllocError> {
         let algorithm = if self.facts & SINGLE_PASS != 0 { Algorithm::Fastalloc } else { Algorithm::Ion };
         let options = RegallocOptions { algorithm, ..RegallocOptions::default() };
-        regalloc2::run(self, &self.env, &options)
+        seam::run_original(self, &self.env, &options)
     }
 
     /// Reads an allocation of this function, and checks that it fits.
@@ -281,13 +281,24 @@ impl Request {
     }
 }
 
+/// Takes an operand's bits apart, as regalloc2 lays them out: constraint (7), kind, position, class (2), value (21).
 fn operand(bits: u32, registers: usize) -> Result<Operand, Malformed> {
-    let (class, constraint) = (bits >> 21 & 3, bits >> 25);
-    if class == 3 || (constraint < 16 && constraint > 2) {
-        return Err(Malformed("an operand of it is of no kind that there is"));
-    }
-    let operand = Operand::from_bits(bits);
-    if operand.vreg().vreg() >= registers && operand.as_fixed_nonallocatable().is_none() {
+    let strange = Malformed("an operand of it is of no kind that there is");
+    let class = *CLASSES.get((bits >> 21 & 3) as usize).ok_or(strange)?;
+    let constraint = match bits >> 25 {
+        fixed @ 64.. => OperandConstraint::FixedReg(PReg::new(fixed as usize - 64, class)),
+        reuse @ 32.. => OperandConstraint::Reuse(reuse as usize - 32),
+        limit @ 16..=22 => OperandConstraint::Limit(1 << (limit - 16)),
+        0 => OperandConstraint::Any,
+        1 => OperandConstraint::Reg,
+        2 => OperandConstraint::Stack,
+        _ => return Err(strange),
+    };
+    let kind = if bits >> 24 & 1 == 0 { OperandKind::Def } else { OperandKind::Use };
+    let position = if bits >> 23 & 1 == 0 { OperandPos::Early } else { OperandPos::Late };
+    let value = VReg::new(bits as usize & VReg::MAX, class);
+    let operand = Operand::new(value, constraint, kind, position);
+    if value.vreg() >= registers && operand.as_fixed_nonallocatable().is_none() {
         return Err(Malformed("it names a value that there is not"));
     }
     Ok(operand)
