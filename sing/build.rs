@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 /// Sources of the system and the documentation, as paths in the repository.
-const PARTS: [&str; 22] = [
+const PARTS: [&str; 24] = [
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "Cargo.toml",
@@ -28,9 +28,11 @@ const PARTS: [&str; 22] = [
     "kernel",
     "lang",
     "lib",
+    "ports",
     "services",
     "sip",
     "systems",
+    "templates",
     "userland",
 ];
 /// Workspace members that cargo requires, and the audited list.

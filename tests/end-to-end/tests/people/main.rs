@@ -40,6 +40,7 @@ mod fresh_copies;
 mod host_folders;
 mod hosted_domains;
 mod hostile_builds;
+mod installed_tool;
 mod installs;
 mod jobs;
 mod kernel_entries;
