@@ -15,8 +15,10 @@ pub mod answer;
 mod registers;
 mod request;
 mod words;
+mod written;
 
-pub use request::{Request, encode};
+pub use request::Request;
+pub use written::encode;
 
 use core::fmt;
 

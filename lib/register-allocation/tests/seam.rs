@@ -25,13 +25,16 @@ const MODULE: &str = "(module
             (then (call_indirect (type $t) (i32.load (local.get 0)) (i32.const 1)))
             (else (i32.trunc_sat_f64_u (f64.mul (local.get 2) (f64.convert_i64_u (local.get 1))))))))";
 
+/// A change of an answer.
+type Change = Box<dyn FnMut(&mut Vec<u8>)>;
+
 /// What this thread has the seam do.
 #[derive(Default)]
 struct Plan {
     /// Whether functions pass as bytes.
     is_on: bool,
     /// Changes an answer.
-    change: Option<Box<dyn FnMut(&mut Vec<u8>)>>,
+    change: Option<Change>,
     /// What passed.
     requests: Vec<Vec<u8>>,
     answers: Vec<Vec<u8>>,
@@ -71,7 +74,7 @@ fn compiled() -> Translated {
 }
 
 /// Compiles with a plan; returns what came of it.
-fn with(change: Option<Box<dyn FnMut(&mut Vec<u8>)>>) -> (Translated, Plan) {
+fn with(change: Option<Change>) -> (Translated, Plan) {
     seam::set(Box::new(Seam));
     PLAN.set(Plan { is_on: true, change, ..Plan::default() });
     let translated = compiled();
@@ -114,7 +117,7 @@ fn a_changed_answer_is_refused_or_makes_code() {
 }
 
 /// Changes the first word that this takes.
-fn first(mut rule: impl FnMut(u32) -> Option<u32> + 'static) -> Option<Box<dyn FnMut(&mut Vec<u8>)>> {
+fn first(mut rule: impl FnMut(u32) -> Option<u32> + 'static) -> Option<Change> {
     Some(Box::new(move |bytes| {
         for word in bytes.as_chunks_mut().0.iter_mut().skip(3) {
             if let Some(new) = rule(u32::from_le_bytes(*word)) {
@@ -128,7 +131,7 @@ fn first(mut rule: impl FnMut(u32) -> Option<u32> + 'static) -> Option<Box<dyn F
 #[test]
 fn each_rule_refuses() {
     let register = |word: u32| word >> 29 == 1;
-    let cases: [(&str, Option<Box<dyn FnMut(&mut Vec<u8>)>>); 6] = [
+    let cases: [(&str, Option<Change>); 6] = [
         ("it names a register that there is not", first(move |word| register(word).then_some(1 << 29 | 255))),
         ("it names a place that there is not", first(move |word| register(word).then_some(2 << 29 | 0xffff))),
         ("it names a place that there is not", first(move |word| register(word).then_some(0))),
