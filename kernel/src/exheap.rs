@@ -100,6 +100,8 @@ pub struct Block {
     pinned: AtomicBool,
     /// Whether its payer has since closed an endpoint over which it may have lent it.
     pub(crate) is_unsettled: AtomicBool,
+    /// Whether its contents are of a process that no replay makes again, for recordings: see [`crate::record`].
+    pub(crate) is_opaque: AtomicBool,
     /// What a device has written in its last operation, for recordings: see [`crate::device::filled`].
     pub(crate) filled: [AtomicUsize; 4],
     loan_count: AtomicU32,

@@ -547,15 +547,11 @@ pub fn copy_of_block(address: usize, size: usize, count: usize) -> Option<Vec<u8
     Some(copy)
 }
 
-/// Appends the bytes of a block, whose SIP is in the kernel; code in a domain may change what is read, but not what was.
-pub fn append_block(into: &mut Vec<u8>, address: usize, bytes: usize) {
-    into.reserve(bytes + 8);
-    let length = into.len();
-    let place = into.spare_capacity_mut().as_mut_ptr().expose_provenance();
-    // SAFETY: the kernel has just given the SIP these bytes of the memory arena; the room was reserved.
-    unsafe { arch::copy_bytes(address, place, bytes) };
-    // SAFETY: the bytes are written.
-    unsafe { into.set_len(length + bytes) };
+/// Copies the first bytes of a block, whose SIP is in the kernel; code in a domain may change what is read, but not what was.
+pub fn copy_block(into: &mut [u8], address: usize) {
+    let place = into.as_mut_ptr().expose_provenance();
+    // SAFETY: the kernel has just given the SIP these bytes of the memory arena; the room is a slice's.
+    unsafe { arch::copy_bytes(address, place, into.len()) };
 }
 
 mod sealed {

@@ -4,8 +4,9 @@
 //! others cost nothing. A process's inputs are its image, the results of its calls, the words and bytes that come with
 //! them ([`recording::effects`]), and where its memory is. Its threads run one at a time and take turns at calls alone
 //! ([`crate::process::Turn`]), so the order of returns is all there is of their interleaving. Another process runs
-//! whenever the timer says so: they share no memory. Neighbours: `entry` above, `recorder` writes, `replay` reads. Deliberately not here: registers of
-//! devices and memory that they write by DMA, which are no results of calls.
+//! whenever the timer says so: they share no memory. Neighbours: `entry` above, `recorder` writes, `replay` reads. Deliberately not here: memory that devices
+//! write by themselves, which is no result of a call. A process that shares memory with one is *opaque* from then on, as one
+//! with unsafe code is from its start: no replay runs it, so what others get from it is kept with its contents.
 
 use core::sync::atomic::Ordering;
 
@@ -14,8 +15,8 @@ use alloc::vec::Vec;
 use recording::effects::{self, Memory};
 use recording::{Content, EventKind};
 
-use crate::machine::machine;
-use crate::{call_words, cpu, deferred, device, exheap, recorder};
+use crate::process::ProcessRef;
+use crate::{call_words, claims, cpu, deferred, device, exheap, hardware, installed, recorder};
 
 /// A thread calls a function. Another of its process may run from here on.
 pub fn begin(function: usize, arguments: &[u64]) {
@@ -26,8 +27,14 @@ pub fn begin(function: usize, arguments: &[u64]) {
     let count = call_words::words_in(function as u64, &six);
     thread.message().with_words(count, |read| {
         recorder::append(process, thread.handle(), (EventKind::Called, function), 0, (arguments, read), &[]);
+        if process.turn.is_opaque() {
+            mark_given_away(process, function, &six, read);
+        }
     });
-    process.turn.release();
+    // A thread that is alone keeps it: another is started only by a call of its own, and waits for the next one.
+    if process.live_threads.load(Ordering::Relaxed) > 1 {
+        process.turn.release();
+    }
 }
 
 /// The call returns to the thread's code, when it is the thread's turn.
@@ -35,14 +42,23 @@ pub fn end(function: usize, arguments: &[u64], answer: AbiReturn) {
     let thread = cpu::current();
     let Some(process) = thread.owner() else { return };
     deferred::take_turn(process);
+    if effects::shares_memory(function, answer.status) {
+        process.turn.make_opaque();
+    }
     thread.message().with_words(call_words::words_out(function as u64, &answer), |written| {
-        let memory = memory_of(function, arguments, &answer, written);
+        let mut memory = memory_of(function, arguments, &answer, written);
+        if process.turn.is_opaque() {
+            // Nobody replays what it does with them.
+            memory.iter_mut().for_each(|piece| piece.content = Content::Left);
+        }
         let event = (EventKind::Returned, function);
         recorder::append(process, thread.handle(), event, answer.status, (&[answer.value], written), &memory);
     });
     if is_device_open(function) && answer.status == Status::Ok as u64 {
-        let kind = device::kind_of(answer.value, process);
-        recorder::append(process, thread.handle(), (EventKind::Opened, function), 0, (&[answer.value, kind], &[]), &[]);
+        let hardware = claims::hardware(answer.value, process).ok();
+        let port = hardware.and_then(hardware::first_port).unwrap_or(0);
+        let words = [answer.value, device::kind_of(answer.value, process), port];
+        recorder::append(process, thread.handle(), (EventKind::Opened, function), 0, (&words, &[]), &[]);
     }
 }
 
@@ -67,12 +83,41 @@ fn memory_of(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[u
     };
     let argument = |index: usize| arguments.get(index).copied().unwrap_or(0);
     let named = effects::named(function, [argument(0), argument(1)], (answer.status, answer.value), buffer);
-    named.into_iter().map(|block| recorder::Piece { address: block.address, bytes: block.bytes, content }).collect()
+    let piece = |block: effects::Named| {
+        let content = if content == Content::Left && was_opaque(block.handle) { Content::Bytes(()) } else { content };
+        recorder::Piece { address: block.address, bytes: block.bytes, content }
+    };
+    named.into_iter().map(piece).collect()
 }
 
-/// Whether the contents of all messages are kept: programs in domains may be such as no replay runs.
+/// Whether the contents of all messages are kept: between hardware domains they are copied to other addresses, where no
+/// replay of their sender leaves them.
 fn keeps_all() -> bool {
-    machine().max_domains() > 0
+    installed::system().is_some_and(|system| !system.domains.is_empty())
+}
+
+/// Whether a block's contents are of a process that no replay makes again; now they are in the recording.
+fn was_opaque(handle: u64) -> bool {
+    exheap::block(handle).is_ok_and(|block| {
+        let was = block.is_opaque.load(Ordering::Relaxed);
+        if was {
+            block.is_opaque.store(false, Ordering::Relaxed);
+        }
+        was
+    })
+}
+
+/// Marks the blocks that a call of an opaque process sends or puts into another block.
+fn mark_given_away(process: ProcessRef, function: usize, arguments: &[u64; 6], read: &[u64]) {
+    let own = |handle: u64| {
+        exheap::block(handle).ok().filter(|block| block.owner.get().is_some_and(|owner| core::ptr::eq(owner, process)))
+    };
+    let mark = |handle: u64| own(handle).into_iter().for_each(|block| block.is_opaque.store(true, Ordering::Relaxed));
+    if function == const { effects::number_of("channel_send") } {
+        effects::sent(arguments[1], read).into_iter().for_each(mark);
+    } else if function == const { effects::number_of("heap_attach") } {
+        mark(arguments[1]);
+    }
 }
 
 /// The parts of a block that a device has written to.
@@ -90,15 +135,7 @@ fn filled(answer: &AbiReturn) -> Vec<recorder::Piece> {
 }
 
 fn is_device_open(function: usize) -> bool {
-    function == const { device_open() }
-}
-
-const fn device_open() -> usize {
-    let mut number = 0;
-    while !matches!(abi::FUNCTIONS[number].name.as_bytes(), b"device_open") {
-        number += 1;
-    }
-    number
+    function == const { effects::number_of("device_open") }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use recording::{
-    Before, Chunk, Content, Event, EventKind, HEADER_BYTES, Header, MAX_BLOCKS, Started, chunk_of, complete_chunk,
+    Chunk, Content, Event, EventKind, Filling, Header, MAX_BLOCKS, Started, chunk_head, chunk_of, padding,
 };
 
 use crate::lock::SpinLock;
@@ -17,24 +17,14 @@ use crate::thread::ThreadRef;
 use crate::{cpu, memory};
 
 /// Bytes of a chunk at which it is written.
-const CHUNK_BYTES: usize = 1 << 20;
+const CHUNK_BYTES: usize = 128 << 10;
 const PROCESSORS_MAX: usize = 64;
 
 static ON: AtomicBool = AtomicBool::new(false);
-static CHUNKS: [SpinLock<InWork>; PROCESSORS_MAX] = [const { SpinLock::new(InWork::NONE) }; PROCESSORS_MAX];
+static CHUNKS: [SpinLock<Filling>; PROCESSORS_MAX] = [const { SpinLock::new(Filling::NONE) }; PROCESSORS_MAX];
 /// Number of the next event. Taken with a chunk locked, so that whoever has locked them all knows that none is missing.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 static IS_OVER: AtomicBool = AtomicBool::new(false);
-
-/// A chunk that is being filled.
-struct InWork {
-    bytes: Vec<u8>,
-    before: Before,
-}
-
-impl InWork {
-    const NONE: InWork = InWork { bytes: Vec::new(), before: Before::NONE };
-}
 
 /// Memory that a process gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +37,7 @@ pub struct Piece {
     pub content: Content<()>,
 }
 
-/// Whether this kernel can record: one of a bare machine cannot, and has none of the code.
+/// Whether this kernel can record: the standard one of a bare machine cannot, and has none of the code.
 pub const CAN_RECORD: bool = cfg!(feature = "recording");
 
 /// Whether the run is recorded.
@@ -62,13 +52,13 @@ pub fn start(system_image: &'static [u8]) {
         return;
     }
     let layout = machine().layout();
-    let arenas = [layout.images, layout.stacks, layout.memory].map(|arena| (arena.base as u64, arena.bytes as u64));
+    let arenas = [layout.images, layout.stacks, layout.memory, layout.windows];
+    let arenas = arenas.map(|arena| (arena.base as u64, arena.bytes as u64));
     let header = Header { functions: recording::functions(), arenas, system_bytes: system_image.len() as u64 };
     machine().record(&chunk_of(Chunk::Header, header.words()));
-    let mut chunk = alloc::vec![0; HEADER_BYTES];
-    chunk.extend_from_slice(system_image);
-    complete_chunk(Chunk::System, &mut chunk);
-    machine().record(&chunk);
+    machine().record(&chunk_head(Chunk::System, system_image));
+    machine().record(system_image);
+    machine().record(padding(system_image.len()));
     ON.store(true, Ordering::Relaxed);
 }
 
@@ -76,6 +66,10 @@ pub fn start(system_image: &'static [u8]) {
 pub fn thread_started(process: ProcessRef, thread: ThreadRef) {
     let [entry, argument] = thread.inside.start.each_ref().map(|word| word.load(Ordering::Relaxed) as u64);
     let program = process.program.get();
+    let has_own_data = process.loaded.get().is_some_and(|loaded| !loaded.data.is_empty());
+    if has_own_data {
+        process.turn.make_opaque();
+    }
     let started = Started {
         entry,
         argument,
@@ -83,6 +77,7 @@ pub fn thread_started(process: ProcessRef, thread: ThreadRef) {
         image: process.loaded.get().map_or(0, |loaded| loaded.base as u64),
         writes_to_machine: process.debug_text.get().is_none(),
         in_domain: thread.inside.space.get().is_some(),
+        has_own_data,
         identity: program.map_or([0; 32], |program| program.identity),
         program: process.name().into(),
     };
@@ -125,35 +120,29 @@ pub fn append(
     if IS_OVER.load(Ordering::Relaxed) {
         return;
     }
-    if chunk.bytes.is_empty() {
-        chunk.bytes.reserve(CHUNK_BYTES + CHUNK_BYTES / 4);
-        chunk.bytes.resize(HEADER_BYTES, 0);
-    }
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     let fixed = [number, process, thread, status];
-    let InWork { bytes, before } = &mut *chunk;
-    Event::write_head((bytes, before), (kind, function as u16), fixed, (words.0, words.1, pieces.len()));
-    pieces.iter().for_each(|piece| write_piece(bytes, piece));
-    if bytes.len() >= CHUNK_BYTES {
+    Event::write_head(&mut chunk, (kind, function as u8), fixed, (words.0, words.1, pieces.len()));
+    pieces.iter().for_each(|piece| write_piece(&mut chunk, piece));
+    if chunk.length() >= CHUNK_BYTES {
         write(&mut chunk);
     }
 }
 
-fn write_piece(chunk: &mut Vec<u8>, piece: &Piece) {
+fn write_piece(chunk: &mut Filling, piece: &Piece) {
     let Piece { address, bytes, content } = *piece;
     Event::write_block_head(chunk, address, bytes, content);
     if content == Content::Bytes(()) {
-        memory::append_block(chunk, address as usize, bytes as usize);
-        chunk.resize(chunk.len() + (bytes.wrapping_neg() % 8) as usize, 0);
+        let bytes = bytes as usize;
+        let (block, filling) = chunk.room(bytes.next_multiple_of(8)).split_at_mut(bytes);
+        memory::copy_block(block, address as usize);
+        filling[..padding(bytes).len()].fill(0);
+        chunk.filled(bytes.next_multiple_of(8));
     }
 }
 
-fn write(chunk: &mut InWork) {
-    complete_chunk(Chunk::Events, &mut chunk.bytes);
-    machine().record(&chunk.bytes);
-    chunk.bytes.clear();
-    chunk.bytes.resize(HEADER_BYTES, 0);
-    chunk.before = Before::NONE;
+fn write(chunk: &mut Filling) {
+    chunk.complete().into_iter().for_each(|bytes| machine().record(bytes));
 }
 
 /// Ends the recording, before the machine ends. What happens afterwards is not in it.
@@ -162,10 +151,7 @@ pub fn finish() {
         return;
     }
     for chunk in &CHUNKS {
-        let mut chunk = chunk.lock();
-        if chunk.bytes.len() > HEADER_BYTES {
-            write(&mut chunk);
-        }
+        write(&mut chunk.lock());
     }
     machine().record(&chunk_of(Chunk::End, [NEXT.load(Ordering::SeqCst)]));
 }

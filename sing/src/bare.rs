@@ -16,5 +16,6 @@ pub mod iso;
 pub mod kernel;
 pub mod prepared;
 pub mod qemu;
+pub mod recording;
 pub mod symbols;
 pub mod terminal;

@@ -127,11 +127,6 @@ fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site:
             Failure::new("--unconfined applies to the hosted machine only").remedy("remove it, or remove --machine")
         );
     }
-    if arguments.record.is_some() {
-        return Err(
-            Failure::new("--record applies to the hosted machine only").remedy("remove it, or remove --machine")
-        );
-    }
     prepared::folders(arguments)?;
     let disks = disks(repository, arguments)?;
     let system = repository.system_manifest(arguments.system.as_deref().unwrap_or(Path::new(systems::BARE)))?;
@@ -142,7 +137,7 @@ fn run_bare(repository: &Repository, kind: Kind, arguments: &RunArguments, site:
     let person = if service.is_some() { Person::Elsewhere } else { Person::AtConsole };
     let prepared = Prepared::new(repository, kind, &arguments, &disks, person)?;
     announce(site, service.as_ref())?;
-    let end = guest::run(&prepared.hardware, service.as_ref())?;
+    let end = guest::run(&prepared, service.as_ref())?;
     // Removes its files and restores the terminal before this returns or execs.
     drop(prepared);
     match end {

@@ -40,7 +40,7 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<Infallible, Box<dyn Err
 }
 
 fn layout(header: &Header) -> Layout {
-    let [images, stacks, memory] =
+    let [images, stacks, memory, windows] =
         header.arenas.map(|(base, bytes)| Arena { base: base as usize, bytes: bytes as usize });
-    Layout { images, stacks, memory, memory_is_clear: true, windows: Arena { base: 0, bytes: 0 } }
+    Layout { images, stacks, memory, memory_is_clear: true, windows }
 }

@@ -111,7 +111,7 @@ impl Reservation {
     }
 
     /// Reserves the arenas at the addresses and with the sizes of `layout`, for a machine whose addresses are the same in
-    /// every run; windows too, wherever `layout` has them.
+    /// every run; windows where `layout` has them, or, if it has none, wherever they fit.
     ///
     /// # Errors
     /// Something is mapped there, or the host refuses.
@@ -125,7 +125,15 @@ impl Reservation {
             let refused = |reason| StartError::AddressSpace { arena: name, bytes: arena.bytes, reason };
             reserve_at(arena, access).map_err(refused)?;
         }
-        let layout = Layout { memory_is_clear: true, windows: reserve_windows(), ..layout };
+        let windows = match layout.windows.bytes {
+            0 => reserve_windows(),
+            bytes => {
+                let refused = |reason| StartError::AddressSpace { arena: "window", bytes, reason };
+                reserve_at(layout.windows, Access::None).map_err(refused)?;
+                layout.windows
+            }
+        };
+        let layout = Layout { memory_is_clear: true, windows, ..layout };
         Ok(Self { layout, guards: probe_guards(), is_shared: false })
     }
 
@@ -297,14 +305,19 @@ fn reserve_exactly(bytes: usize, access: Access) -> io::Result<Arena> {
     Ok(Arena { base, bytes })
 }
 
-/// Reserves an arena at its address, with a stack slot of padding after it.
+/// Reserves an arena at its address, with a stack slot of padding after it if there is room: arenas of another machine may
+/// follow each other.
 fn reserve_at(arena: Arena, access: Access) -> io::Result<()> {
+    reserve_with(arena, access, STACK_SLOT_BYTES).or_else(|_| reserve_with(arena, access, 0))
+}
+
+fn reserve_with(arena: Arena, access: Access, padding: usize) -> io::Result<()> {
     let protection = match access {
         Access::Stacks | Access::Memory => libc::PROT_READ | libc::PROT_WRITE,
         Access::None => libc::PROT_NONE,
     };
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
-    let (address, bytes) = (ptr::with_exposed_provenance_mut(arena.base), arena.bytes + STACK_SLOT_BYTES);
+    let (address, bytes) = (ptr::with_exposed_provenance_mut(arena.base), arena.bytes + padding);
     // SAFETY: the host refuses the mapping where another is, so it replaces nothing.
     let start = unsafe { libc::mmap(address, bytes, protection, flags, -1, 0) };
     match start {

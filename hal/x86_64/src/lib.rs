@@ -37,6 +37,8 @@ mod power_button;
 mod processor_tables;
 mod processors;
 mod protection;
+#[cfg(feature = "recording")]
+mod recording;
 mod regions;
 mod registers;
 mod report;

@@ -506,6 +506,16 @@ impl Machine for Bare {
         protection::weaknesses()
     }
 
+    #[cfg(feature = "recording")]
+    fn takes_recording(&self) -> bool {
+        true
+    }
+
+    #[cfg(feature = "recording")]
+    fn record(&self, bytes: &[u8]) {
+        crate::recording::append(bytes);
+    }
+
     fn power_off(&self, exit_status: u8) -> ! {
         marks::print();
         power::off(&self.firmware, exit_status)

@@ -34,12 +34,12 @@ pub(crate) const STACKS_BYTES: usize = 65_536 * STACK_SLOT_BYTES;
 /// Start of the kernel's heap.
 const HEAP_BASE: usize = 0x2000_0000_0000;
 const HEAP_MAX_BYTES: usize = 64 << 30;
-/// Start of the windows of programs.
-pub(crate) const WINDOWS_BASE: usize = 0x4000_0000_0000;
+/// Start of the windows of programs: where a process of Linux has nothing, so that a recording can be replayed in one.
+pub(crate) const WINDOWS_BASE: usize = 0x3000_0000_0000;
 /// Size of their range: 4,096 windows.
 pub(crate) const WINDOWS_BYTES: usize = 4096 * WINDOW_BYTES;
 /// Start of the pages, one per processor, through which image pages are written.
-const WINDOW_BASE: usize = 0x3000_0000_0000;
+const WINDOW_BASE: usize = 0x2800_0000_0000;
 
 /// Access rights of a page.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -321,6 +321,12 @@ pub fn describe(open: OpenHardware, buffer: MessageBuffer) -> Result<(), Status>
     Ok(())
 }
 
+/// The first I/O port of hardware that a SIP has open, if its first range is of ports.
+pub fn first_port(open: OpenHardware) -> Option<u64> {
+    let inner = open.lock().ok()?;
+    inner.ranges.first().filter(|range| range.kind == RangeKind::Ports).map(|range| range.base)
+}
+
 /// Closes a device of the caller.
 pub fn close(open: OpenHardware) -> Result<(), Status> {
     let _table = TABLE.lock();

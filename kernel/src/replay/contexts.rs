@@ -84,7 +84,10 @@ impl Context {
     /// The entry is checked to be code. What ran in the slot before does not run any more.
     pub fn start(block: usize, handle: u64, entry: usize, argument: u64) -> Option<&'static Context> {
         let slot = block & !(STACK_SLOT_BYTES - 1);
-        if block != thread::block_in(slot) || !machine().layout().stacks.contains(slot) || !(hooks().is_sip_code)(entry)
+        if block != thread::block_in(slot)
+            || !super::memory::may_run_in(slot)
+            || !machine().layout().stacks.contains(slot)
+            || !(hooks().is_sip_code)(entry)
         {
             return None;
         }

@@ -17,6 +17,7 @@ use crate::process::Epitaph;
 
 use super::checks::{self, Hash};
 use super::contexts::{Context, Stop};
+use super::serial::{self, Line};
 use super::{Replay, memory, output, position};
 
 /// Time of a thread whose process ended by a fault of one of its threads, and that makes no more calls.
@@ -24,7 +25,7 @@ const LAST_STRETCH_NS: u64 = 10_000_000_000;
 
 /// A replay that went as the recording.
 pub struct Done {
-    /// Number of events.
+    /// Number of events, without those of processes that were not replayed further.
     pub events: usize,
     /// Number of processes.
     pub processes: usize,
@@ -56,6 +57,10 @@ struct Process {
     threads: BTreeMap<u64, Thread>,
     blocks: BTreeMap<u64, Named>,
     consoles: Vec<u64>,
+    /// The line of a machine whose console it is, and the handle of its device.
+    line: Option<(u64, Line)>,
+    /// Whether it is not replayed further.
+    is_opaque: bool,
     /// How it ended by what it did itself.
     end: Option<Epitaph>,
     calls: u64,
@@ -113,8 +118,10 @@ fn run(events: &mut [Event], alone: Option<u64>, shown: Shown) -> Result<Done, S
     }
     let (processes, hash) = (BTreeMap::new(), Hash::default());
     let mut state = State { processes, calls_left, ends, hash, shown, status: None };
+    let mut replayed = 0;
     for event in events.iter_mut() {
         let done = match event.kind {
+            _ if state.is_opaque(event) => continue,
             EventKind::Started => state.start(event),
             EventKind::Called => state.called(event),
             EventKind::Returned => state.returned(event, alone),
@@ -123,6 +130,7 @@ fn run(events: &mut [Event], alone: Option<u64>, shown: Shown) -> Result<Done, S
             EventKind::Installed => Ok(()),
         };
         done.map_err(|why| state.where_is(event, &why))?;
+        replayed += 1;
     }
     if state.processes.is_empty() {
         return Err(match alone {
@@ -130,8 +138,8 @@ fn run(events: &mut [Event], alone: Option<u64>, shown: Shown) -> Result<Done, S
             None => "no program ran in the recording".into(),
         });
     }
-    let (events, processes) = (events.len(), state.processes.len());
-    Ok(Done { events, processes, hash: state.hash.value(), status: state.status.unwrap_or(0) })
+    let processes = state.processes.len();
+    Ok(Done { events: replayed, processes, hash: state.hash.value(), status: state.status.unwrap_or(0) })
 }
 
 fn kind_of(event: &Event) -> EpitaphKind {
@@ -151,8 +159,26 @@ impl State {
         self.processes.get_mut(&event.process).ok_or_else(|| DAMAGED.into())
     }
 
+    /// Whether an event is of a process that is not replayed further.
+    fn is_opaque(&self, event: &Event) -> bool {
+        self.processes.get(&event.process).is_some_and(|process| process.is_opaque)
+    }
+
+    fn tell_opaque(&self, event: &Event, why: &str) {
+        let program = self.processes.get(&event.process).map_or("?", |process| process.program.as_str());
+        if self.shown == Shown::All {
+            output::line(format_args!("process {} ({program}) {why}", event.process));
+        }
+    }
+
     fn start(&mut self, event: &Event) -> Result<(), String> {
         let started = event.started().ok_or(DAMAGED)?;
+        if started.has_own_data {
+            let process = self.processes.entry(event.process).or_default();
+            (process.program, process.is_opaque) = (started.program, true);
+            self.tell_opaque(event, "has unsafe code, with memory that the ABI does not see, and is not replayed");
+            return Ok(());
+        }
         let (block, entry) = (started.thread_block as usize, started.entry as usize);
         let context = Context::start(block, event.thread, entry, started.argument).ok_or(DAMAGED)?;
         let process = self.processes.entry(event.process).or_default();
@@ -243,16 +269,24 @@ impl State {
         if event.status == Status::Ok as u64 && shown == Shown::All {
             process.show(event.thread, function, &arguments);
         }
+        if effects::shares_memory(function, event.status) {
+            process.is_opaque = true;
+            self.tell_opaque(event, "shares memory with a device from here on, and is not replayed further");
+            return Ok(());
+        }
         let thread = process.threads.get(&event.thread).ok_or(DAMAGED)?;
         thread.context.answer(AbiReturn { status: event.status, value }, &event.buffer);
         self.run(event)
     }
 
     fn opened(&mut self, event: &Event) -> Result<(), String> {
-        let &[handle, kind] = event.words.as_slice() else { return Err(DAMAGED.into()) };
+        let &[handle, kind, port] = event.words.as_slice() else { return Err(DAMAGED.into()) };
         let process = self.process(event)?;
         if kind == abi::DeviceKind::Console as u64 {
             process.consoles.push(handle);
+        }
+        if port == serial::CONSOLE_PORT {
+            process.line = Some((handle, Line::default()));
         }
         Ok(())
     }
@@ -297,7 +331,7 @@ impl Process {
     }
 
     /// Shows what a call has written to a console or to the debug output.
-    fn show(&self, thread: u64, function: usize, arguments: &[u64; 6]) {
+    fn show(&mut self, thread: u64, function: usize, arguments: &[u64; 6]) {
         match abi::FUNCTIONS.get(function).map(|function| function.name) {
             Some("device_submit") => {
                 let [device, operation, _, block, first, bytes] = *arguments;
@@ -310,13 +344,25 @@ impl Process {
                     output::console(memory::bytes(block.address + first, bytes));
                 }
             }
+            Some("register_write") => {
+                let [device, range, offset, width, value, _] = *arguments;
+                let line = self.line.as_mut().filter(|(handle, _)| *handle == device && (range, width) == (0, 1));
+                line.into_iter().for_each(|(_, line)| line.written(offset, value as u8));
+            }
+            Some("register_read") => {}
             Some("debug_write") if self.writes_to_machine => {
                 let buffer = self.threads.get(&thread).map(|thread| thread.context.buffer());
                 let bytes = buffer.and_then(|buffer| buffer.bytes(arguments[0] as usize));
                 output::debug(&self.program, &bytes.unwrap_or_default());
             }
-            _ => {}
+            _ => self.show_line(),
         }
+    }
+
+    /// Shows what the machine's line has sent.
+    fn show_line(&mut self) {
+        let sent = self.line.as_mut().map(|(_, line)| line.take()).unwrap_or_default();
+        sent.chunks(memory::SCRATCH_BYTES).for_each(|bytes| output::console(memory::scratch(bytes)));
     }
 
     /// How it ends if its last thread has left.

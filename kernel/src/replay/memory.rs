@@ -1,7 +1,7 @@
 //! Writing what a process was given to where it was, after checking that this is memory of programs: the addresses come
 //! from a file.
 
-use abi::limits::{PAGE_BYTES, WINDOW_BYTES};
+use abi::limits::{PAGE_BYTES, STACK_SLOT_BYTES, WINDOW_BYTES};
 use recording::{Block, Content};
 
 use crate::machine::machine;
@@ -42,6 +42,31 @@ pub fn bytes(address: u64, bytes: u64) -> &'static [u8] {
             core::slice::from_raw_parts(address as *const u8, bytes)
         },
         _ => &[],
+    }
+}
+
+/// Bytes of the memory of this module's own.
+pub const SCRATCH_BYTES: usize = PAGE_BYTES;
+
+/// The address of memory of programs that none of them has: the end of the last stack slot.
+fn scratch_address() -> usize {
+    let stacks = machine().layout().stacks;
+    stacks.base + stacks.bytes - SCRATCH_BYTES
+}
+
+/// Whether a replayed thread may have this stack slot: any but the one of [`scratch`].
+pub fn may_run_in(slot: usize) -> bool {
+    !(slot..slot + STACK_SLOT_BYTES).contains(&scratch_address())
+}
+
+/// Copies at most [`SCRATCH_BYTES`] to where devices reach them, until the next call.
+pub fn scratch(bytes: &[u8]) -> &'static [u8] {
+    let (address, count) = (scratch_address(), bytes.len().min(SCRATCH_BYTES));
+    // SAFETY: the last slot of the stack arena, in which no thread runs (`may_run_in`); one loop replays, and waits for
+    // its device before the next call.
+    unsafe {
+        core::ptr::copy_nonoverlapping(bytes.as_ptr(), address as *mut u8, count);
+        core::slice::from_raw_parts(address as *const u8, count)
     }
 }
 

@@ -5,7 +5,8 @@
 //! of the recording; and memory that passes from one process to another is given up by a call before the return
 //! that gives it, so all processes can be replayed in one address space, each at its addresses. There are no processes,
 //! channels and devices: `events` knows what a program must be given, `contexts` runs it. Neighbours: `recorder`
-//! wrote the events, `entry` has the ABI table. Deliberately not here: programs of unsafe code.
+//! wrote the events, `entry` has the ABI table. Deliberately not here: what opaque processes
+//! do, which share memory with a device or have unsafe code; the others are given what those left, from the recording.
 
 mod checks;
 mod contexts;
@@ -14,6 +15,7 @@ mod memory;
 mod output;
 mod position;
 mod programs;
+mod serial;
 
 pub use contexts::{Hooks, call, stack_used_up};
 
@@ -29,7 +31,7 @@ use crate::debug_output;
 use crate::lock::SpinLock;
 use crate::machine::machine;
 
-/// Exit status of a replay that does not go as the recording, or whose programs cannot be replayed.
+/// Exit status of a replay that does not go as the recording, or whose programs are not those of its system image.
 const DIVERGED: u8 = 125;
 
 /// What is replayed.

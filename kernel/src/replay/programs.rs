@@ -12,14 +12,14 @@ use crate::program::{self, Program};
 /// Maps the images of all programs that start in a recording, at their addresses, after all checks.
 ///
 /// # Errors
-/// A program is missing or another, or cannot be replayed.
+/// A program is missing or another.
 pub fn load(events: &[Event]) -> Result<(), String> {
     for event in events.iter().filter(|event| event.kind == EventKind::Installed) {
         // What was refused then is refused again.
         let _ = installed::install(event.bytes());
     }
     let mut images = BTreeMap::new();
-    for started in events.iter().filter_map(Event::started) {
+    for started in events.iter().filter_map(Event::started).filter(|started| !started.has_own_data) {
         images.entry(started.image).or_insert(started);
     }
     for (base, started) in images {
@@ -35,11 +35,6 @@ pub fn load(events: &[Event]) -> Result<(), String> {
             Some(loaded) => loaded,
             None => installed::load(program)?,
         };
-        if !loaded.data.is_empty() {
-            return Err(format!(
-                "program {name} has unsafe code, with memory of its own that the ABI does not see; it cannot be replayed"
-            ));
-        }
         if loaded.base as u64 != base {
             return Err(format!("program {name} was at two addresses; its recording is damaged"));
         }

@@ -207,3 +207,28 @@ pub fn sent(message: u64, buffer: &[u64]) -> Vec<u64> {
 pub fn function(name: &str) -> Option<usize> {
     abi::FUNCTIONS.iter().position(|function| function.name == name)
 }
+
+/// The same at compile time, where there must be one.
+///
+/// # Panics
+/// If there is none.
+pub const fn number_of(name: &str) -> usize {
+    let (mut number, name) = (0, name.as_bytes());
+    while !is_same(abi::FUNCTIONS[number].name.as_bytes(), name) {
+        number += 1;
+    }
+    number
+}
+
+const fn is_same(one: &[u8], other: &[u8]) -> bool {
+    let mut at = 0;
+    while at < one.len() && at < other.len() && one[at] == other[at] {
+        at += 1;
+    }
+    at == one.len() && at == other.len()
+}
+
+/// Whether a call that returned this status lets a device into the memory of its caller, which then changes without calls.
+pub fn shares_memory(function: usize, status: u64) -> bool {
+    function == const { number_of("dma_begin") } && status == Status::Ok as u64
+}

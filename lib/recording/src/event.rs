@@ -3,7 +3,9 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::chunk::word;
+use abi::Status;
+
+use crate::chunk::{Filling, word};
 use crate::packed;
 
 /// Maximum blocks of one event: those that return in one message.
@@ -78,6 +80,8 @@ pub struct Started {
     pub writes_to_machine: bool,
     /// Whether its process is in a hardware domain.
     pub in_domain: bool,
+    /// Whether its process has memory that no call gives, as only unsafe code has.
+    pub has_own_data: bool,
     /// Digest of its process's package.
     pub identity: [u8; 32],
     /// Name of the program.
@@ -96,10 +100,10 @@ pub struct Event {
     /// Its kind.
     pub kind: EventKind,
     /// Number of the function called; of an end, the kind of the epitaph.
-    pub function: u16,
+    pub function: u8,
     /// Status of a return.
     pub status: u64,
-    /// Words: the arguments, the two words of an opened device (handle and kind), the exit status, or the value returned.
+    /// Words: the arguments, the three words of an opened device (handle, kind, first I/O port or 0), the exit status, or the value returned.
     pub words: Vec<u64>,
     /// First words of the message buffer, read by a call or written by it; of starts and ends, text in words.
     pub buffer: Vec<u64>,
@@ -120,79 +124,173 @@ impl Before {
     pub const NONE: Before = Before { number: 0, process: 0, thread: 0 };
 }
 
-/// Set in an event's first byte if its thread is that of the event before.
+/// Words of which those of the last event of the same kind and function are left out, bit by bit: most handles and
+/// addresses are like those before.
+const LAST_WORDS: usize = 8;
+
+/// The first words of the last event of each kind and function in a chunk.
+#[derive(Debug, Default)]
+pub struct Last(Vec<[u64; LAST_WORDS]>);
+
+impl Last {
+    /// Before any event, without memory.
+    pub const NONE: Last = Last(Vec::new());
+    const KINDS: usize = KIND as usize + 1;
+    const FUNCTIONS: usize = 256;
+
+    /// Forgets all, before the first event of a chunk.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+        self.0.resize(Last::KINDS * Last::FUNCTIONS, [0; LAST_WORDS]);
+    }
+
+    fn of(&mut self, kind: EventKind, function: u8) -> Option<&mut [u64; LAST_WORDS]> {
+        self.0.get_mut(usize::from(function) * Last::KINDS + kind as usize)
+    }
+
+    /// How many words of an event are kept by what differs.
+    fn words_in(words: usize, buffer: usize) -> usize {
+        if words > LAST_WORDS { 0 } else { (words + buffer).min(LAST_WORDS) }
+    }
+
+    fn words_of(words: &[u64], buffer: &[u64]) -> usize {
+        Last::words_in(words.len(), buffer.len())
+    }
+}
+
+/// Set in an event's first byte, beside the kind, if its thread is that of the event before.
 const SAME_THREAD: u8 = 0x80;
-/// Bytes before the words of an event: kind, and numbers of words, words of the buffer, and blocks.
-const FIXED_BYTES: usize = 4;
-/// Maximum words besides those counted: function, number, process, thread, status.
-const FIXED_WORDS: usize = 5;
+/// If its number is not the next one.
+const OTHER_NUMBER: u8 = 0x40;
+/// If its status is not `Ok`.
+const HAS_STATUS: u8 = 0x20;
+/// If it has blocks, whose number follows the head then.
+const HAS_BLOCKS: u8 = 0x10;
+const FLAGS: u8 = SAME_THREAD | OTHER_NUMBER | HAS_STATUS | HAS_BLOCKS;
+/// Bits of the kind.
+const KIND: u8 = 0x07;
+/// Bytes before the words of an event: kind and flags, function, and numbers of words and of words of the buffer.
+const HEAD_BYTES: usize = 4;
+/// Maximum words besides those counted: number, status, process, thread.
+const FURTHER_WORDS: usize = 4;
+
+const _: () = assert!(abi::FUNCTIONS.len() <= 256 && Status::Ok as u64 == 0);
 
 impl Event {
     /// Appends all but its blocks to a chunk.
     #[inline]
     pub fn write_head(
-        (into, before): (&mut Vec<u8>, &mut Before),
-        (kind, function): (EventKind, u16),
+        into: &mut Filling,
+        (kind, function): (EventKind, u8),
         [number, process, thread, status]: [u64; 4],
         (words, buffer, blocks): (&[u64], &[u64], usize),
     ) {
+        into.begin();
         let (words, buffer) = (&words[..words.len().min(255)], &buffer[..buffer.len().min(255)]);
-        let is_same = (process, thread) == (before.process, before.thread);
-        let flag = if is_same { SAME_THREAD } else { 0 };
-        let fixed = [kind as u8 | flag, words.len() as u8, buffer.len() as u8, blocks.min(MAX_BLOCKS) as u8];
-        let since = number.wrapping_sub(before.number);
-        *before = Before { number, process, thread };
-        into.extend_from_slice(&fixed);
-        if is_same {
-            packed::put(into, &[&[u64::from(function), since, status], words, buffer]);
-        } else {
-            packed::put(into, &[&[u64::from(function), since, status, process, thread], words, buffer]);
+        let Before { number: last, process: last_process, thread: last_thread } = into.before;
+        into.before = Before { number, process, thread };
+        let (mut first, mut further, mut count) = (kind as u8, [0; FURTHER_WORDS], 0);
+        let since = number.wrapping_sub(last);
+        if since != 1 {
+            first |= OTHER_NUMBER;
+            further[count] = since;
+            count += 1;
         }
+        if status != 0 {
+            first |= HAS_STATUS;
+            further[count] = status;
+            count += 1;
+        }
+        if (process, thread) == (last_process, last_thread) {
+            first |= SAME_THREAD;
+        } else {
+            further[count] = process;
+            further[count + 1] = thread;
+            count += 2;
+        }
+        let has_blocks = blocks > 0;
+        first |= if has_blocks { HAS_BLOCKS } else { 0 };
+        let (mut changed, own) = ([0; LAST_WORDS], Last::words_of(words, buffer));
+        if let Some(last) = into.last.of(kind, function) {
+            let (of_words, of_buffer) = last.split_at_mut(own.min(words.len()));
+            let (changed_words, changed_buffer) = changed.split_at_mut(of_words.len());
+            change(changed_words, of_words, words);
+            change(&mut changed_buffer[..own - of_words.len()], of_buffer, buffer);
+        }
+        let (words_left, buffer_left) = (words.get(own..).unwrap_or(&[]), &buffer[own.saturating_sub(words.len())..]);
+        let start = HEAD_BYTES + usize::from(has_blocks);
+        let room = into.room(start + packed::bytes_at_most(count + words.len() + buffer.len()));
+        room[..HEAD_BYTES].copy_from_slice(&[first, function, words.len() as u8, buffer.len() as u8]);
+        if has_blocks {
+            room[HEAD_BYTES] = blocks.min(MAX_BLOCKS) as u8;
+        }
+        let length = packed::put(&mut room[start..], &[&further[..count], &changed[..own], words_left, buffer_left]);
+        into.filled(start + length);
     }
 
     /// Appends what comes before a block's bytes, which are padded to whole words. There are none but with [`Content::Bytes`].
-    pub fn write_block_head(into: &mut Vec<u8>, address: u64, bytes: u64, content: Content<()>) {
+    pub fn write_block_head(into: &mut Filling, address: u64, bytes: u64, content: Content<()>) {
         let kind = match content {
             Content::Bytes(()) => 0,
             Content::Zero => 1,
             Content::Left => 2,
         };
-        packed::put(into, &[&[address, bytes << 2 | kind]]);
+        let length = packed::put(into.room(packed::bytes_at_most(2)), &[&[address, bytes << 2 | kind]]);
+        into.filled(length);
     }
 
     /// Appends it to a chunk.
-    pub fn write(&self, into: &mut Vec<u8>, before: &mut Before) {
+    pub fn write(&self, into: &mut Filling) {
         let fixed = [self.number, self.process, self.thread, self.status];
         let counted = (self.words.as_slice(), self.buffer.as_slice(), self.blocks.len());
-        Event::write_head((into, before), (self.kind, self.function), fixed, counted);
+        Event::write_head(into, (self.kind, self.function), fixed, counted);
         for block in self.blocks.iter().take(MAX_BLOCKS) {
             match &block.content {
                 Content::Zero => Event::write_block_head(into, block.address, block.bytes, Content::Zero),
                 Content::Left => Event::write_block_head(into, block.address, block.bytes, Content::Left),
                 Content::Bytes(words) => {
                     Event::write_block_head(into, block.address, block.bytes, Content::Bytes(()));
-                    words.iter().for_each(|word| into.extend_from_slice(&word.to_le_bytes()));
+                    for word in words {
+                        into.room(8)[..8].copy_from_slice(&word.to_le_bytes());
+                        into.filled(8);
+                    }
                 }
             }
         }
     }
 
     /// Takes an event from the start of `bytes`; `None` if they are none.
-    pub(crate) fn read(bytes: &mut &[u8], before: &mut Before) -> Option<Event> {
-        let (&[first, words_count, buffer_count, block_count], mut rest) = bytes.split_first_chunk::<FIXED_BYTES>()?;
-        let kind = EventKind::from_number(first & !SAME_THREAD)?;
-        let is_same = first & SAME_THREAD != 0;
-        let fixed = if is_same { FIXED_WORDS - 2 } else { FIXED_WORDS };
-        let mut all = packed::take(&mut rest, fixed + usize::from(words_count) + usize::from(buffer_count))?;
-        let buffer = all.split_off(fixed + usize::from(words_count));
-        let words = all.split_off(fixed);
-        let (process, thread) = if is_same { (before.process, before.thread) } else { (all[3], all[4]) };
-        let number = before.number.wrapping_add(all[1]);
+    pub(crate) fn read(bytes: &mut &[u8], before: &mut Before, last: &mut Last) -> Option<Event> {
+        let (&[first, function, words_count, buffer_count], mut rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
+        let kind = EventKind::from_number(first & KIND).filter(|kind| first & !FLAGS == *kind as u8)?;
+        let has = |flag: u8| first & flag != 0;
+        let block_count = if has(HAS_BLOCKS) {
+            let (&count, after) = rest.split_first()?;
+            rest = after;
+            count
+        } else {
+            0
+        };
+        let further =
+            usize::from(has(OTHER_NUMBER)) + usize::from(has(HAS_STATUS)) + if has(SAME_THREAD) { 0 } else { 2 };
+        let mut all = packed::take(&mut rest, further + usize::from(words_count) + usize::from(buffer_count))?;
+        let own = Last::words_in(words_count.into(), buffer_count.into());
+        for (word, last) in all[further..further + own].iter_mut().zip(last.of(kind, function)?) {
+            *word ^= *last;
+            *last = *word;
+        }
+        let buffer = all.split_off(further + usize::from(words_count));
+        let words = all.split_off(further);
+        let mut further = all.into_iter();
+        let since = if has(OTHER_NUMBER) { further.next()? } else { 1 };
+        let status = if has(HAS_STATUS) { further.next()? } else { 0 };
+        let (process, thread) =
+            if has(SAME_THREAD) { (before.process, before.thread) } else { (further.next()?, further.next()?) };
+        let number = before.number.wrapping_add(since);
         *before = Before { number, process, thread };
         let blocks = (0..block_count).map(|_| read_block(&mut rest)).collect::<Option<_>>()?;
         *bytes = rest;
-        let function = u16::try_from(all[0]).ok()?;
-        Some(Event { number, process, thread, kind, function, status: all[2], words, buffer, blocks })
+        Some(Event { number, process, thread, kind, function, status, words, buffer, blocks })
     }
 
     /// The bytes of its first block.
@@ -222,9 +320,19 @@ impl Event {
             image,
             writes_to_machine: flags & 1 != 0,
             in_domain: flags & 2 != 0,
+            has_own_data: flags & 4 != 0,
             identity,
             program: self.text(),
         })
+    }
+}
+
+/// Sets `changed` to what differs from the last words, which become these.
+#[inline]
+fn change(changed: &mut [u64], last: &mut [u64], words: &[u64]) {
+    for ((changed, last), &word) in changed.iter_mut().zip(last).zip(words) {
+        *changed = word ^ *last;
+        *last = word;
     }
 }
 
@@ -248,7 +356,8 @@ fn read_block(rest: &mut &[u8]) -> Option<Block> {
 impl Started {
     /// Its words, for [`Event::words`].
     pub fn words(&self) -> [u64; 9] {
-        let flags = u64::from(self.writes_to_machine) | u64::from(self.in_domain) << 1;
+        let flags = [self.writes_to_machine, self.in_domain, self.has_own_data];
+        let flags = flags.into_iter().rev().fold(0, |flags, flag| flags << 1 | u64::from(flag));
         let mut words = [self.entry, self.argument, self.thread_block, self.image, flags, 0, 0, 0, 0];
         for (word, bytes) in words[5..].iter_mut().zip(self.identity.chunks_exact(8)) {
             *word = bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));

@@ -6,7 +6,7 @@
 //!
 //! All numbers are words of 64 bits, little-endian. A file is a chunk `Header`, one `System`, any number of `Events` and
 //! one `End`. A chunk is its kind and format version, the number of its words, their checksum, and the words. The
-//! checksum finds damage; it is no signature. Events are bytes, each without what is as in the one before it and
+//! checksum finds damage; it is no signature. Events are bytes, each without what is as usual or as in the one before it, and
 //! without leading zero bytes of its words; zero bytes follow the last of a chunk, to a whole word.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -18,23 +18,24 @@ pub mod effects;
 mod event;
 mod packed;
 mod reader;
+pub mod ring;
 
-pub use chunk::{Chunk, HEADER_BYTES, chunk_of, complete_chunk};
+pub use chunk::{Chunk, Filling, HEADER_BYTES, chunk_head, chunk_of, complete_chunk, padding};
 pub use event::{Before, Block, Content, Event, EventKind, MAX_BLOCKS, Started};
 pub use reader::{Reader, RecordingError};
 
 use alloc::vec::Vec;
 
 /// Version of the format. It changes with every change of this crate or of the meaning of an event.
-pub const FORMAT: u32 = 2;
+pub const FORMAT: u32 = 3;
 
 /// What a recording says of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Identifies the table of ABI functions.
     pub functions: u64,
-    /// Bases and sizes in bytes of the arenas of images, stacks and memory.
-    pub arenas: [(u64, u64); 3],
+    /// Bases and sizes in bytes of the arenas of images, stacks, memory and windows.
+    pub arenas: [(u64, u64); 4],
     /// Bytes of the system image in the next chunk, without the padding to whole words.
     pub system_bytes: u64,
 }
@@ -48,8 +49,8 @@ impl Header {
 
     /// Reads it from its words.
     fn read(words: &[u64]) -> Option<Header> {
-        let &[functions, a, b, c, d, e, f, system_bytes] = words else { return None };
-        Some(Header { functions, arenas: [(a, b), (c, d), (e, f)], system_bytes })
+        let &[functions, a, b, c, d, e, f, g, h, system_bytes] = words else { return None };
+        Some(Header { functions, arenas: [(a, b), (c, d), (e, f), (g, h)], system_bytes })
     }
 }
 

@@ -7,22 +7,30 @@ use alloc::vec::Vec;
 
 const WORD_BYTES: usize = 8;
 
-/// Appends words, those of all lists in order.
+/// Maximum bytes of so many words.
+pub const fn bytes_at_most(count: usize) -> usize {
+    count.div_ceil(2) + count * WORD_BYTES
+}
+
+/// Writes words, those of all lists in order, to the start of `into`, which has room for [`bytes_at_most`]; returns the
+/// number of bytes.
 #[inline]
-pub fn put<const N: usize>(into: &mut Vec<u8>, lists: &[&[u64]; N]) {
+pub fn put<const N: usize>(into: &mut [u8], lists: &[&[u64]; N]) -> usize {
     let count: usize = lists.iter().map(|list| list.len()).sum();
-    let (start, sizes) = (into.len(), count.div_ceil(2));
-    into.resize(start + sizes + count * WORD_BYTES, 0);
-    let (controls, data) = into[start..].split_at_mut(sizes);
-    let (mut index, mut at) = (0, 0);
-    for &word in lists.iter().flat_map(|list| list.iter()) {
-        let bytes = (u64::BITS - word.leading_zeros()).div_ceil(8) as usize;
-        data[at..at + WORD_BYTES].copy_from_slice(&word.to_le_bytes());
-        controls[index / 2] |= (bytes as u8) << (index % 2 * 4);
-        at += bytes;
-        index += 1;
+    let sizes = count.div_ceil(2);
+    let (controls, data) = into.split_at_mut(sizes);
+    let (mut index, mut at, mut control) = (0, 0, 0);
+    for list in lists {
+        for &word in *list {
+            let bytes = (u64::BITS + 7 - word.leading_zeros()) / 8;
+            data[at..at + WORD_BYTES].copy_from_slice(&word.to_le_bytes());
+            control = if index % 2 == 0 { bytes as u8 } else { control | (bytes as u8) << 4 };
+            controls[index / 2] = control;
+            at += bytes as usize;
+            index += 1;
+        }
     }
-    into.truncate(start + sizes + at);
+    sizes + at
 }
 
 /// Takes as many words from the start of `bytes`; `None` if they are not there.
@@ -47,9 +55,9 @@ mod tests {
     fn words_of_every_length_come_back() {
         let words: Vec<u64> = (0..64).flat_map(|bit| [0, 1 << bit, u64::MAX >> bit]).collect();
         for count in 0..words.len() {
-            let mut bytes = alloc::vec![9];
-            put(&mut bytes, &[&words[..count / 3], &words[count / 3..count]]);
-            let mut rest = &bytes[1..];
+            let mut bytes = alloc::vec![0xff; bytes_at_most(count)];
+            let length = put(&mut bytes, &[&words[..count / 3], &words[count / 3..count]]);
+            let mut rest = &bytes[..length];
             assert_eq!(take(&mut rest, count).as_deref(), Some(&words[..count]));
             assert_eq!(rest, [0; 0]);
         }
@@ -57,10 +65,10 @@ mod tests {
 
     #[test]
     fn words_that_are_cut_or_too_long_are_none() {
-        let mut bytes = Vec::new();
-        put(&mut bytes, &[&[1, 0x1234, u64::MAX]]);
-        assert_eq!(bytes.len(), 2 + 1 + 2 + 8);
-        for length in 0..bytes.len() {
+        let mut bytes = [0; bytes_at_most(3)];
+        let whole = put(&mut bytes, &[&[1, 0x1234, u64::MAX]]);
+        assert_eq!(whole, 2 + 1 + 2 + 8);
+        for length in 0..whole {
             assert_eq!(take(&mut &bytes[..length], 3), None, "{length}");
         }
         assert_eq!(take(&mut [9; 20].as_slice(), 1), None);

@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::chunk::{checksum, word};
+use crate::event::Last;
 use crate::{Before, Chunk, Event, FORMAT, HEADER_BYTES, Header};
 
 /// Why a file is no recording that can be used.
@@ -82,6 +83,7 @@ impl Reader {
             return Err(RecordingError::Functions);
         }
         let mut reader = Reader { header, system: Vec::new(), events: Vec::new() };
+        let mut last = Last::NONE;
         loop {
             let at = chunks.at;
             let damaged = RecordingError::Damaged { at };
@@ -89,8 +91,9 @@ impl Reader {
                 (Chunk::System, payload) if reader.system.is_empty() => reader.system = words_of(payload),
                 (Chunk::Events, mut rest) => {
                     let mut before = Before::NONE;
+                    last.clear();
                     while !is_filling(rest) {
-                        reader.events.push(Event::read(&mut rest, &mut before).ok_or(damaged)?);
+                        reader.events.push(Event::read(&mut rest, &mut before, &mut last).ok_or(damaged)?);
                     }
                 }
                 (Chunk::End, payload) if words_of(payload) == [reader.events.len() as u64] => break,

@@ -18,15 +18,13 @@ fn event(number: u64, process: u64) -> Event {
 }
 
 fn file(events: &[&[Event]], count: u64) -> Vec<u8> {
-    let header = Header { functions: functions(), arenas: [(1, 2), (3, 4), (5, 6)], system_bytes: 9 };
+    let header = Header { functions: functions(), arenas: [(1, 2), (3, 4), (5, 6), (7, 8)], system_bytes: 9 };
     let mut bytes = chunk_of(Chunk::Header, header.words());
     bytes.extend(chunk_of(Chunk::System, [u64::from_le_bytes(*b"abcdefgh"), u64::from(b'i')]));
     for some in events {
-        let mut chunk = vec![0; HEADER_BYTES];
-        let mut before = Before::default();
-        some.iter().for_each(|event| event.write(&mut chunk, &mut before));
-        complete_chunk(Chunk::Events, &mut chunk);
-        bytes.extend(chunk);
+        let mut chunk = Filling::default();
+        some.iter().for_each(|event| event.write(&mut chunk));
+        bytes.extend(chunk.complete().expect("events"));
     }
     bytes.extend(chunk_of(Chunk::End, [count]));
     bytes
@@ -49,6 +47,7 @@ fn a_start_keeps_all_its_words() {
         image: 4,
         writes_to_machine: true,
         in_domain: false,
+        has_own_data: true,
         identity: core::array::from_fn(|at| at as u8),
         program: "shell".into(),
     };
@@ -88,8 +87,32 @@ fn another_format_and_other_functions_are_named() {
     bytes[4] = 9;
     let error = Reader::new(&bytes).expect_err("another").to_string();
     assert!(error.starts_with("has format 9 of recordings"), "{error}");
-    let header = Header { functions: 1, arenas: [(0, 0); 3], system_bytes: 0 };
+    let header = Header { functions: 1, arenas: [(0, 0); 4], system_bytes: 0 };
     let bytes = chunk_of(Chunk::Header, header.words());
     assert_eq!(Reader::new(&bytes).err(), Some(RecordingError::Functions));
     assert_eq!(Reader::new(b"#!/bin/sh\n").err(), Some(RecordingError::Foreign));
+}
+
+#[test]
+fn events_of_any_words_in_a_row_come_back() {
+    let mut seed = 5u64;
+    let mut next = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let kinds = [EventKind::Started, EventKind::Called, EventKind::Returned, EventKind::Opened, EventKind::Ended];
+    let all: Vec<Event> = (0..2_000)
+        .map(|number| {
+            let words = (0..next(12)).map(|_| 1 << 56 | next(1 << 30)).collect();
+            let buffer = (0..next(70)).map(|_| next(300)).collect();
+            let block = Block { address: next(1 << 31), bytes: next(9), content: Content::Left };
+            let blocks = vec![block; next(3) as usize];
+            let kind = kinds[next(5) as usize];
+            let (process, thread, function, status) = (next(3), next(2), next(4) as u8, next(2));
+            Event { number, process, thread, kind, function, status, words, buffer, blocks }
+        })
+        .collect();
+    let (some, others): (Vec<Event>, Vec<Event>) = all.iter().cloned().partition(|event| event.number % 3 == 0);
+    let file = file(&[&some[..100], &others, &some[100..]], all.len() as u64);
+    assert_eq!(Reader::new(&file).expect("a recording").events(), all);
 }

@@ -6,7 +6,7 @@ use boot_image::BootImage;
 use manifest_model::Manifest;
 use package::Package;
 
-use crate::bare::kernel;
+use crate::bare::kernel::{self, Variant};
 use crate::failure::{Failure, Outcome};
 use crate::repository::Repository;
 
@@ -18,7 +18,7 @@ use crate::repository::Repository;
 /// The system image or the kernel cannot be read.
 pub fn image(
     repository: &Repository,
-    system: &Path,
+    (system, variant): (&Path, Variant),
     given: &[(String, String)],
     offered: &[(&str, String)],
 ) -> Outcome<Vec<u8>> {
@@ -29,7 +29,7 @@ pub fn image(
     let mut parameters: Vec<(String, String)> =
         offered.iter().filter(is_known).map(|(name, value)| (name.to_string(), value.clone())).collect();
     parameters.extend_from_slice(given);
-    Ok(BootImage::encode(&parameters, &bytes, &kernel::symbols(repository)?))
+    Ok(BootImage::encode(&parameters, &bytes, &kernel::symbols(repository, variant)?))
 }
 
 /// Returns the manifest of the program that the kernel starts.

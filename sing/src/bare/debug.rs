@@ -21,9 +21,10 @@ use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
 
 use crate::bare::guest::Guest;
+use crate::bare::kernel::{self, Variant};
 use crate::bare::prepared::{Person, Prepared};
 use crate::bare::qemu::{self, Kind};
-use crate::bare::{kernel, symbols};
+use crate::bare::symbols;
 use crate::build_lock;
 use crate::cargo::Metadata;
 use crate::command_line::MachineName;
@@ -124,12 +125,17 @@ pub fn debug(repository: &Repository, arguments: &DebugArguments) -> Outcome<u8>
         return Err(Failure::new("QEMU stops all processors of a machine at once")
             .remedy("use --stop machine, or --machine hosted"));
     }
+    if arguments.run.record.is_some() {
+        return Err(Failure::new("a bare machine under a debugger is not recorded").remedy(
+            "record it with `cargo sing run --record FILE`, and debug the replay with `cargo sing debug --replay FILE`",
+        ));
+    }
     let gdb = host_tools::require(&Tool::GDB)?;
     let disks = run::disks(repository, &arguments.run)?;
     let mut prepared = Prepared::new(repository, kind, &arguments.run, &disks, Person::Elsewhere)?;
     let with_lines = images_with_lines(repository, &arguments.lines)?;
     let images = write_images(repository, &prepared.system, &with_lines)?;
-    write_if_changed(&images.join(KERNEL), &symbols::file(&kernel::symbols(repository)?))?;
+    write_if_changed(&images.join(KERNEL), &symbols::file(&kernel::symbols(repository, Variant::Standard)?))?;
     let folder = tempfile::Builder::new().prefix("sing-debug-").tempdir().map_err(cannot_start)?;
     let socket = folder.path().join("gdb");
     prepared.hardware.more.extend(stub(&socket)?);

@@ -24,7 +24,9 @@ use terminal::serial;
 
 use crate::bare::control::Control;
 use crate::bare::debug_queue::DebugQueue;
+use crate::bare::prepared::Prepared;
 use crate::bare::qemu::{self, Hardware};
+use crate::bare::recording::{Recording, Taking};
 use crate::bare::terminal::RawTerminal;
 use crate::failure::{Failure, Outcome};
 use crate::service::{self, Service};
@@ -72,8 +74,9 @@ enum Event {
 ///
 /// # Errors
 /// It cannot be started, or ends without an exit status.
-pub fn run(hardware: &Hardware, service: Option<&Service>) -> Outcome<End> {
-    let guest = Guest::start(hardware)?;
+pub fn run(prepared: &Prepared, service: Option<&Service>) -> Outcome<End> {
+    let guest = Guest::start(&prepared.hardware)?;
+    let taking = prepared.recording.as_ref().map(Recording::take).transpose()?;
     let (sender, events) = channel();
     watch_signals(sender.clone())?;
     let terminal = if service.is_some() { None } else { RawTerminal::enter() };
@@ -87,6 +90,7 @@ pub fn run(hardware: &Hardware, service: Option<&Service>) -> Outcome<End> {
     }
     let outcome = guest.carry(input, service, sender, &events);
     drop(terminal);
+    taking.into_iter().for_each(Taking::finish);
     outcome
 }
 

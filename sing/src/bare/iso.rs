@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::bare::boot;
+use crate::bare::kernel::Variant;
 use crate::builder::UnsafeTests;
 use crate::command_line::{ImageArguments, ImageFormat};
 use crate::failure::{Failure, Outcome};
@@ -48,7 +49,7 @@ pub fn write(repository: &Repository, arguments: &ImageArguments) -> Outcome<u8>
     let maker = require_grub()?;
     let manifest = repository.system_manifest(&arguments.system)?;
     let ready = systems::current(repository, &manifest, Platform::Bare, UnsafeTests::Refused)?;
-    let boot_image = boot::image(repository, &ready.image, &given, &offered(arguments))?;
+    let boot_image = boot::image(repository, (&ready.image, Variant::Standard), &given, &offered(arguments))?;
     make(&maker, &ready, &boot_image, &arguments.output)?;
     println!("{}", arguments.output.display());
     Ok(0)

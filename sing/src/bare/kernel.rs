@@ -1,4 +1,5 @@
-//! The kernel of a bare machine: built, read for its symbols, and stripped.
+//! The kernel of a bare machine: built, read for its symbols, and stripped. There are two: the standard one, and one that
+//! records.
 //!
 //! Deliberately not here: its address layout; see its linker script.
 
@@ -12,7 +13,7 @@ use crate::cargo;
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_if_changed};
 
-/// Maximum size of a kernel image without symbols.
+/// Maximum size of the standard kernel's image without symbols.
 const BYTES_MAX: usize = 1 << 20;
 const PACKAGE: &str = "boot-x86-64";
 const PROGRAM: &str = "singularity-x86_64";
@@ -22,14 +23,42 @@ const FLAGS: [&str; 2] = ["-Crelocation-model=static", "-Cforce-frame-pointers=y
 const SECTION_HEADERS_AT: usize = 40;
 const SECTION_COUNT_AT: usize = 60;
 
-/// Path of the kernel that machines start: without symbols.
-pub fn stripped(repository: &Repository) -> PathBuf {
-    repository.output("bare/kernel")
+/// A kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Variant {
+    /// What every machine starts.
+    Standard,
+    /// The same with what a recording takes, for the run that is recorded.
+    Recording,
 }
 
-/// Path of the kernel that debuggers read.
+impl Variant {
+    fn name(self) -> &'static str {
+        match self {
+            Variant::Standard => "bare/kernel",
+            Variant::Recording => "bare/kernel-recording",
+        }
+    }
+
+    /// Path of the kernel that machines start: without symbols.
+    pub fn stripped(self, repository: &Repository) -> PathBuf {
+        repository.output(self.name())
+    }
+
+    /// Path of the kernel that debuggers read.
+    pub fn with_symbols(self, repository: &Repository) -> PathBuf {
+        repository.output(&format!("{}.debug", self.name()))
+    }
+}
+
+/// Path of the standard kernel without symbols.
+pub fn stripped(repository: &Repository) -> PathBuf {
+    Variant::Standard.stripped(repository)
+}
+
+/// Path of the standard kernel with symbols.
 pub fn with_symbols(repository: &Repository) -> PathBuf {
-    repository.output("bare/kernel.debug")
+    Variant::Standard.with_symbols(repository)
 }
 
 /// Builds the kernel.
@@ -40,18 +69,30 @@ pub fn build(repository: &Repository) -> Outcome<()> {
     build_with(repository, &[], &[])
 }
 
+/// Builds the kernel that records.
+///
+/// # Errors
+/// As for [`build`].
+pub fn build_recording(repository: &Repository) -> Outcome<()> {
+    build_variant(repository, Variant::Recording, &["recording"], &[])
+}
+
 /// Builds the kernel with further features and flags for rustc, for a measurement.
 ///
 /// # Errors
 /// As for [`build`].
 pub fn build_with(repository: &Repository, features: &[&str], flags: &[&str]) -> Outcome<()> {
+    build_variant(repository, Variant::Standard, features, flags)
+}
+
+fn build_variant(repository: &Repository, variant: Variant, features: &[&str], flags: &[&str]) -> Outcome<()> {
     let mut command = cargo::command(repository);
     let features = [&["image"], features].concat().join(",");
     // The target is given, though it is the host's own, so that the flags do not apply to build scripts.
     command.args(["build", "--release", "--features", &features, "--package", PACKAGE, "--bin", PROGRAM]);
     command.args(["--target", cargo::TARGET, "--manifest-path"]).arg(repository.base().join("Cargo.toml"));
     command.arg("--target-dir").arg(repository.cargo_target());
-    let is_measured = !flags.is_empty();
+    let is_limited = flags.is_empty() && variant == Variant::Standard;
     let mut flags: Vec<String> = FLAGS.iter().chain(flags).map(ToString::to_string).collect();
     flags.push(format!("--remap-path-prefix={}/=", repository.base().display()));
     flags.push(format!("--remap-path-prefix={}=cargo", cargo::home().display()));
@@ -60,7 +101,7 @@ pub fn build_with(repository: &Repository, features: &[&str], flags: &[&str]) ->
     let whole = made.get(PROGRAM).ok_or_else(|| Failure::new(format!("cargo produced no program {PROGRAM}")))?;
     let bytes = std::fs::read(whole).map_err(|error| Failure::file("read", whole, &error))?;
     let small = strip(&bytes).ok_or_else(|| not_a_kernel(whole))?;
-    if small.len() > BYTES_MAX && !is_measured {
+    if small.len() > BYTES_MAX && is_limited {
         eprintln!(
             "sing: the kernel has {} KiB without symbols, which exceeds the limit of {} KiB",
             small.len() >> 10,
@@ -68,8 +109,8 @@ pub fn build_with(repository: &Repository, features: &[&str], flags: &[&str]) ->
         );
     }
     // Both are copied here, so that a manual build with other flags does not interfere.
-    write_if_changed(&with_symbols(repository), &bytes)?;
-    write_if_changed(&stripped(repository), &small)
+    write_if_changed(&variant.with_symbols(repository), &bytes)?;
+    write_if_changed(&variant.stripped(repository), &small)
 }
 
 fn not_a_kernel(path: &Path) -> Failure {
@@ -93,10 +134,24 @@ fn strip(bytes: &[u8]) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// The kernel cannot be read.
-pub fn symbols(repository: &Repository) -> Outcome<Vec<(u64, String)>> {
-    let path = with_symbols(repository);
-    let bytes = std::fs::read(&path).map_err(|error| Failure::file("read", &path, &error))?;
+pub fn symbols(repository: &Repository, variant: Variant) -> Outcome<Vec<(u64, String)>> {
+    let (path, bytes) = read_with_symbols(repository, variant)?;
     symbols::functions(&bytes).ok_or_else(|| not_a_kernel(&path))
+}
+
+/// Returns the address of a variable of the kernel.
+///
+/// # Errors
+/// The kernel cannot be read, or has no such variable.
+pub fn address_of(repository: &Repository, variant: Variant, name: &str) -> Outcome<u64> {
+    let (path, bytes) = read_with_symbols(repository, variant)?;
+    symbols::address_of(&bytes, name).ok_or_else(|| not_a_kernel(&path))
+}
+
+fn read_with_symbols(repository: &Repository, variant: Variant) -> Outcome<(PathBuf, Vec<u8>)> {
+    let path = variant.with_symbols(repository);
+    let bytes = std::fs::read(&path).map_err(|error| Failure::file("read", &path, &error))?;
+    Ok((path, bytes))
 }
 
 #[cfg(test)]

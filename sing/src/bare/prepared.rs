@@ -9,7 +9,9 @@ use tempfile::NamedTempFile;
 
 use crate::bare::boot;
 use crate::bare::disk::{Disk, DiskLock};
+use crate::bare::kernel::{self, Variant};
 use crate::bare::qemu::{self, Hardware, Kind, Network};
+use crate::bare::recording::{self, Recording};
 use crate::bare::{acceleration, terminal};
 use crate::command_line::{Acceleration, Pages, RunArguments};
 use crate::failure::{Failure, Outcome};
@@ -33,6 +35,8 @@ const PROCESSORS_MAX: usize = 4;
 pub struct Prepared {
     /// The machine.
     pub hardware: Hardware,
+    /// The recording of its run, if there is one.
+    pub recording: Option<Recording>,
     /// The system image, as built.
     pub system: PathBuf,
     /// The machine's boot image; deleted on drop.
@@ -70,7 +74,9 @@ impl Prepared {
         let system = arguments.system.as_deref().unwrap_or(Path::new(systems::BARE));
         let manifest = repository.system_manifest(system)?;
         let ready = systems::current(repository, &manifest, Platform::Bare, arguments.unsafe_tests())?;
-        let usual = MEBIBYTES + FOLDER_MEBIBYTES * folders.len() as u32;
+        let variant = if arguments.record.is_some() { Variant::Recording } else { Variant::Standard };
+        let for_recording = if variant == Variant::Recording { recording::MEBIBYTES } else { 0 };
+        let usual = MEBIBYTES + FOLDER_MEBIBYTES * folders.len() as u32 + for_recording;
         let mebibytes = arguments.mem.map_or(usual, |size| size.mebibytes);
         let mut offered = match person {
             Person::AtConsole => terminal::parameters(),
@@ -78,9 +84,14 @@ impl Prepared {
         };
         offered.extend(arguments.commands.iter().map(|commands| ("commands", commands.clone())));
         let boot_image = NamedTempFile::new().map_err(cannot_write)?;
-        let boot_bytes = boot::image(repository, &ready.image, &given, &offered)?;
-        refuse_too_little(mebibytes, boot_bytes.len())?;
+        if variant == Variant::Recording {
+            kernel::build_recording(repository)?;
+        }
+        let boot_bytes = boot::image(repository, (&ready.image, variant), &given, &offered)?;
+        refuse_too_little(mebibytes, boot_bytes.len(), for_recording)?;
         std::fs::write(&boot_image, boot_bytes).map_err(cannot_write)?;
+        let recording =
+            arguments.record.as_deref().map(|path| Recording::new(repository, path, mebibytes)).transpose()?;
         let hardware = Hardware {
             kind,
             processors: arguments.processors.unwrap_or_else(processors),
@@ -89,12 +100,13 @@ impl Prepared {
             disks,
             folders,
             network: network(arguments)?,
-            kernel: ready.machine,
+            memory_path: recording.as_ref().map(Recording::memory_path),
+            kernel: variant.stripped(repository),
             boot_image: boot_image.path().into(),
             more: more_words(arguments),
         };
         hardware.refuse_too_many_devices()?;
-        Ok(Prepared { hardware, system: ready.image, _boot_image: boot_image, _disks: locks })
+        Ok(Prepared { hardware, recording, system: ready.image, _boot_image: boot_image, _disks: locks })
     }
 }
 
@@ -114,9 +126,9 @@ pub fn folders(arguments: &RunArguments) -> Outcome<Vec<Folder>> {
 }
 
 /// Refuses less memory than a machine with this boot image needs to start.
-fn refuse_too_little(mebibytes: u32, boot_image_bytes: usize) -> Outcome<()> {
+fn refuse_too_little(mebibytes: u32, boot_image_bytes: usize, for_recording: u32) -> Outcome<()> {
     let image_mebibytes = u32::try_from(boot_image_bytes.div_ceil(1 << 20)).unwrap_or(u32::MAX);
-    let least = image_mebibytes.saturating_mul(2).saturating_add(KERNEL_MEBIBYTES);
+    let least = image_mebibytes.saturating_mul(2).saturating_add(KERNEL_MEBIBYTES + for_recording);
     if mebibytes >= least {
         return Ok(());
     }
@@ -156,11 +168,12 @@ mod tests {
 
     #[test]
     fn too_little_memory_is_refused_with_what_would_do() {
-        let refused = refuse_too_little(4, 12_169_211).expect_err("the image is larger").to_string();
+        let refused = refuse_too_little(4, 12_169_211, 0).expect_err("the image is larger").to_string();
         assert_eq!(
             refused,
             "4 MiB of memory are not enough: the system image alone takes 12 MiB; use at least `--mem 46M`."
         );
-        assert_eq!(refuse_too_little(46, 12_169_211), Ok(()));
+        assert_eq!(refuse_too_little(46, 12_169_211, 0), Ok(()));
+        refuse_too_little(46, 12_169_211, recording::MEBIBYTES).expect_err("a recording needs more");
     }
 }

@@ -74,6 +74,8 @@ pub struct Hardware {
     pub processors: u16,
     /// Memory, in MiB.
     pub mebibytes: u32,
+    /// File that is its memory, if it is shared.
+    pub memory_path: Option<PathBuf>,
     /// Whether KVM executes its instructions.
     pub kvm: bool,
     /// Disks.
@@ -139,6 +141,11 @@ impl Hardware {
         }
         words.add(if self.kvm { "-accel kvm -cpu host" } else { "-accel tcg -cpu max" });
         words.add(&format!("-smp {} -m {}M", self.processors, self.mebibytes));
+        if let Some(path) = &self.memory_path {
+            let after = format!(",id=memory,size={}M,share=on", self.mebibytes);
+            words.with_file("-object", "memory-backend-file,mem-path=", path, &after)?;
+            words.add("-machine memory-backend=memory");
+        }
         words.with_file("-chardev", "socket,id=console,path=", console, "")?;
         words.with_file("-chardev", "socket,id=debug,path=", debug, "")?;
         words.with_file("-chardev", "socket,id=control,path=", control, "")?;
@@ -230,6 +237,7 @@ mod tests {
             kind,
             processors: 3,
             mebibytes: 64,
+            memory_path: None,
             kvm: false,
             disks: vec![
                 Disk { path: "a,b.img".into(), read_only: true },
@@ -256,6 +264,15 @@ mod tests {
         assert!(line.contains("-drive if=none,id=disk0,format=raw,file=a,,b.img,readonly=on -device virtio-blk-pci,drive=disk0,disable-legacy=on"), "{line}");
         assert!(line.contains("file=c.img -device virtio-blk-pci,drive=disk1"), "{line}");
         assert!(line.contains("-smp 3 -m 64M") && line.ends_with(" -s"), "{line}");
+    }
+
+    #[test]
+    fn shared_memory_is_a_file_of_the_same_size() {
+        let hardware = Hardware { memory_path: Some("/m,1".into()), ..hardware(Kind::Q35, None) };
+        let words = hardware.arguments(["/t/console", "/t/debug", "/t/control"].map(Path::new)).expect("plain paths");
+        let line = words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ");
+        let shared = "-m 64M -object memory-backend-file,mem-path=/m,,1,id=memory,size=64M,share=on -machine memory-backend=memory";
+        assert!(line.contains(shared), "{line}");
     }
 
     #[test]

@@ -43,6 +43,16 @@ pub fn functions(bytes: &[u8]) -> Option<Vec<(u64, String)>> {
     Some(functions)
 }
 
+/// Returns the address of the symbol of this name; `None` if there is none.
+pub fn address_of(bytes: &[u8], name: &str) -> Option<u64> {
+    let file = ElfBytes::<LittleEndian>::minimal_parse(bytes).ok()?;
+    let (table, names) = file.symbol_table().ok()??;
+    let found = table
+        .iter()
+        .find(|symbol| !symbol.is_undefined() && names.get(symbol.st_name as usize).is_ok_and(|found| found == name))?;
+    Some(found.st_value)
+}
+
 /// Returns an ELF file with these functions alone, to be loaded by a debugger of the machine.
 pub fn file(functions: &[(u64, String)]) -> Vec<u8> {
     let named: Vec<_> = functions.iter().filter(|(_, name)| !name.is_empty()).collect();

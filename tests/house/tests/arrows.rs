@@ -92,6 +92,7 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("hal/api", &["abi"]),
     ("hal/hosted", &["hal/api", "abi", "lib/nine-p", "lib/host-service"]),
     ("hal/simulated", &["hal/api", "hal/hosted", "abi", "lib/simulated-link"]),
+    ("hal/x86_64", &["hal/api", "abi", "lib/recording"]),
     ("hal/*", &["hal/api", "abi"]),
     ("kernel", &["hal/api", "abi", "lib/manifest-model", "lib/package", "lib/package-check", "lib/recording"]),
     ("boot/*", &["kernel", "hal/*", "abi", "lib/boot-image", "lib/memory-functions", "lib/recording"]),

@@ -14,6 +14,7 @@ mod bare_files;
 mod bare_hogs;
 mod bare_host_folders;
 mod bare_machines;
+mod bare_record;
 mod bare_redirected_errors;
 mod bare_terminals;
 mod bare_virtio;

@@ -189,7 +189,7 @@ fn gdb_tells_when_a_block_changed_its_owner_before_now_and_after() {
     }
     let (_folder, file) = recorded(&["-c", "echo first"]);
     let reader = recording::Reader::new(&std::fs::read(&file).expect("the file")).expect("a recording");
-    let receives = recording::effects::function("channel_receive").expect("a function") as u16;
+    let receives = recording::effects::function("channel_receive").expect("a function") as u8;
     let received = |event: &&recording::Event| {
         event.kind == recording::EventKind::Returned && event.function == receives && !event.blocks.is_empty()
     };

@@ -8,7 +8,8 @@ use std::process::Command;
 
 use crate::bench::table::Figures;
 use crate::bench::{COUNTING, LIMIT, MEBIBYTES, printed_figures};
-use sing::bare::{boot, kernel, qemu};
+use sing::bare::kernel::{self, Variant};
+use sing::bare::{boot, qemu};
 use sing::command_line::MachineName;
 use sing::failure::{Failure, Outcome};
 use sing::process::run_machine;
@@ -94,7 +95,7 @@ impl Machine {
         let given = [(WANTED.0.into(), WANTED.1.into())];
         let offered = [("terminal", "none".into()), ("commands", commands.into())];
         let boot_image = system.with_extension("boot");
-        write_whole(&boot_image, &boot::image(&self.repository, system, &given, &offered)?)?;
+        write_whole(&boot_image, &boot::image(&self.repository, (system, Variant::Standard), &given, &offered)?)?;
         let mut command = Command::new(qemu::find()?);
         command.args(["-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-serial", "stdio"]);
         command.args(["-debugcon", "file:/dev/stderr", "-device", "isa-debug-exit,iobase=0x501,iosize=0x04"]);
