@@ -11,6 +11,7 @@ extern crate alloc;
 pub mod address;
 
 sip::contracts!(
+    "allocation_checker.contract",
     "compiler.contract",
     "console.contract",
     "console_events.contract",
@@ -31,6 +32,7 @@ sip::contracts!(
     "partition_manager.contract",
     "pipe.contract",
     "real_time_clock.contract",
+    "register_allocator.contract",
     "service_events.contract",
     "service_manager.contract",
     "service_provider.contract",

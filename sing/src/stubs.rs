@@ -40,6 +40,9 @@ pub const C_LIBRARIES: &str = "c";
 /// Path of the link script in the repository.
 const LINK_SCRIPT: &str = "sip/image.ld";
 
+/// The crate that stands for the register allocator of WebAssembly's compiler, as in the repository's own workspace.
+const SEAM: &str = "lib/regalloc2";
+
 /// Profile of images: whole-program optimisation, so that an image holds only what the program uses. Every key that
 /// affects an image is set, so that none comes from the builder's configuration. Code that runs during the build is
 /// small; compiling it quickly matters more than its speed.
@@ -103,6 +106,11 @@ impl EntryStubs {
             let _ = writeln!(workspace, "    {member:?},");
         }
         workspace.push_str("]\n");
+        let _ = write!(
+            workspace,
+            "\n[patch.crates-io]\nregalloc2 = {{ path = {} }}\n",
+            toml_text(&repository.base().join(SEAM))
+        );
         write_if_changed(&stubs.manifest(), workspace.as_bytes())?;
         stubs.copy_lock(repository)?;
         Ok(stubs)

@@ -9,6 +9,7 @@
 pub mod bare;
 pub mod boot;
 pub mod chart;
+pub mod compiler;
 pub mod debian_kernel;
 pub mod disk;
 pub mod domains;
@@ -70,17 +71,18 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         BenchSubject::Safety => safety::bench(repository, arguments),
         BenchSubject::Images => images::bench(repository, arguments),
         BenchSubject::Wasm => wasm::bench(repository, arguments),
+        BenchSubject::Compiler => compiler::bench(repository, arguments),
     }
 }
 
 /// Refuses options that have no effect on the subject.
 fn refuse_options_of_others(arguments: &BenchArguments) -> Outcome<()> {
-    use BenchSubject::{Boot, Disk, Domains, Install, Links, Pairs, Safety, Table, Wasm, Web};
+    use BenchSubject::{Boot, Compiler, Disk, Domains, Install, Links, Pairs, Safety, Table, Wasm, Web};
     // `disk` reports its own error for other machines.
     let given: [(&str, bool, &[BenchSubject]); 8] = [
         ("--machine", arguments.machine != MachineName::Hosted, &[Table, Pairs, Boot, Disk, Web, Domains, Safety]),
         ("--linux-kernel", arguments.linux_kernel.is_some(), &[Table, Web, Domains]),
-        ("--rounds", arguments.rounds != ROUNDS, &[Disk, Web, Links, Safety, Wasm]),
+        ("--rounds", arguments.rounds != ROUNDS, &[Disk, Web, Links, Safety, Wasm, Compiler]),
         ("--system", arguments.system.is_some(), &[Web, Links, Install]),
         ("--tap", arguments.tap.is_some(), &[Web]),
         ("--only", arguments.only.is_some(), &[Disk, Web, Links]),
@@ -226,6 +228,7 @@ mod tests {
             "disk --functions",
             "domains --machine qemu --rounds 5",
             "wasm --machine qemu",
+            "compiler --only x",
         ] {
             let refused = refuse_options_of_others(&arguments(words)).expect_err(words).to_string();
             assert!(refused.contains("does not apply to"), "{words}: {refused}");
@@ -239,6 +242,7 @@ mod tests {
             "domains --machine qemu --linux-kernel file --charts folder --json file",
             "safety --machine qemu --rounds 5 --json file",
             "wasm --rounds 5 --json file",
+            "compiler --rounds 5 --json file",
         ] {
             assert_eq!(refuse_options_of_others(&arguments(words)), Ok(()), "{words}");
         }

@@ -96,6 +96,8 @@ pub enum BenchSubject {
     Images,
     /// WebAssembly programs beside native ones and wasmtime, which it downloads and builds
     Wasm,
+    /// The compiler of WebAssembly with its register allocator as a child, and a checker as another
+    Compiler,
 }
 
 /// `sing base`.

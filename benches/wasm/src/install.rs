@@ -53,7 +53,8 @@ pub fn measure(namespace: &mut Namespace, path: &str) -> Result<Figures, String>
     ]))
 }
 
-fn read(namespace: &mut Namespace, path: &str) -> Result<Vec<u8>, AccessError> {
+/// Reads a file.
+pub fn read(namespace: &mut Namespace, path: &str) -> Result<Vec<u8>, AccessError> {
     let mut file = namespace.open_file(path)?;
     let (mut pieces, mut bytes) = (file.pieces(), Vec::new());
     while let Some(piece) = pieces.next()? {
@@ -69,21 +70,25 @@ fn begun<I>(program: &str, (importer, exporter): (I, impl TypedEndpoint)) -> Res
     Ok((child, importer))
 }
 
-fn template_image(name: &str) -> Result<ExVec<u8>, String> {
+/// The image of an installed template.
+pub fn template_image(name: &str) -> Result<ExVec<u8>, String> {
     let is_it = |bytes: ExVec<u8>| Manifest::decode(&bytes).is_ok_and(|manifest| manifest.name == name);
     let index =
         client::programs::manifests().position(is_it).ok_or_else(|| format!("there is no template `{name}`"))?;
     diagnostics::template_image(index).map_err(text)
 }
 
-fn copy(bytes: &[u8]) -> Result<ExVec<u8>, String> {
+/// A block of these bytes.
+pub fn copy(bytes: &[u8]) -> Result<ExVec<u8>, String> {
     ExVec::from_slice(bytes).map_err(text)
 }
 
-fn text(status: Status) -> String {
+/// A status as text.
+pub fn text(status: Status) -> String {
     status.text().into()
 }
 
-fn ended(child: &Child) -> String {
+/// The end of a child, as text.
+pub fn ended(child: &Child) -> String {
     child.wait().map_or_else(text, |end| end.to_string())
 }

@@ -9,6 +9,7 @@
 extern crate alloc;
 
 mod alive;
+mod compile;
 mod install;
 mod started;
 
@@ -38,6 +39,15 @@ pub fn main(startup: Startup) -> i32 {
         ("alive", [program]) => alive::measure(&mut namespace, program, count),
         ("command", [line]) => command(&mut namespace, line, &startup.folder, &mut output),
         ("install", [package]) => install::measure(&mut namespace, package),
+        ("compile", [package]) => {
+            let wanted = compile::Wanted {
+                allocator: &startup.allocator,
+                checker: &startup.checker,
+                threads: startup.threads,
+                answer_ms: startup.answer_ms,
+            };
+            compile::measure(&mut namespace, package, &wanted, count)
+        }
         (task, words) => Err(format!("`{task}` with {} words is no task; see `help bench-wasm`", words.len())),
     };
     let printed = figures.and_then(|figures| {

@@ -1,8 +1,8 @@
 //! Compiles a WebAssembly module to machine code that can be added to a template's image.
 //!
-//! Key items: [`translate`] and its result [`Translated`], of which [`bundle`] makes one of several. WebAssembly 2.0 with vectors, tail calls and extended constant
-//! expressions is validated by `wasmparser` and compiled by Cranelift, function by function. Code reaches the outside by
-//! relative references alone, which `compose` resolves: to the template's two functions, and to read-only arrays beside
+//! Key items: [`translate`] and its result [`Translated`], in parts with [`Compilation`]; of several [`bundle`] makes one.
+//! WebAssembly 2.0 with vectors, tail calls and extended constant expressions is validated by `wasmparser` and compiled by
+//! Cranelift, function by function. Code reaches the outside by relative references alone, which `compose` resolves: to the template's two functions, and to read-only arrays beside
 //! the code. Its text holds instructions and nothing else: constants and jump tables are moved out of it.
 //!
 //! Neighbours: `wasm-record` has the layout of an instance's context. Deliberately not here: images, files, other machines.
@@ -13,6 +13,7 @@ extern crate alloc;
 
 mod backend;
 mod bundle;
+mod compilation;
 mod constants;
 mod error;
 mod frame;
@@ -23,18 +24,16 @@ mod thunks;
 mod translated;
 
 pub use bundle::bundle;
+pub use compilation::{Compilation, Part};
 pub use error::Error;
 pub use wasm_record::layout::Bounds;
 
 pub use translated::{Relocation, TableEntry, Target, Translated, Trap, TrapKind};
 
 use alloc::format;
+use alloc::vec::Vec;
 
-use wasm_record::{Imports, Record};
-
-use crate::backend::Backend;
-use crate::module::Module;
-use crate::translated::Assembler;
+use wasm_record::Imports;
 
 /// Limits of a module, beside those of WebAssembly's implementations that `wasmparser` has.
 pub mod limits {
@@ -71,29 +70,14 @@ pub fn translate(
     bounds: Bounds,
     progress: &mut dyn FnMut(usize, usize),
 ) -> Result<Translated, Error> {
-    if bytes.len() > limits::MODULE_BYTES {
-        return Err(Error::Limit { what: "bytes of the module", most: limits::MODULE_BYTES });
+    let mut compilation = Compilation::new(bytes, imports, bounds)?;
+    let all = compilation.parts();
+    let mut parts = Vec::with_capacity(all);
+    for number in 0..all {
+        parts.push(compilation.compile(number)?);
+        progress(number + 1, all);
     }
-    let (module, bodies) = Module::parse(bytes, imports, bounds)?;
-    let backend = Backend::new()?;
-    let mut assembler = Assembler::default();
-    let all = module.functions.len() + module.signatures.len();
-    for (index, body) in bodies.into_iter().enumerate() {
-        let named = |error: Error| error.in_function(module.functions[index].name, index as u32);
-        let compiled = function::compile(&backend, &module, index as u32, body).map_err(named)?;
-        assembler.add_function(compiled);
-        progress(index + 1, all);
-    }
-    let pending = (!module.tags.is_empty()).then(|| module.place_of_global(module.pending));
-    for (number, signature) in module.signatures.iter().enumerate() {
-        assembler.add_entry(thunks::entry(&backend, signature, pending)?);
-        progress(module.functions.len() + number + 1, all);
-    }
-    let signatures = module.functions.iter().map(|function| function.signature).collect();
-    let record: Record<'_> = module.record();
-    let mut translated = assembler.finish(signatures, record.encode())?;
-    translated.bounds = bounds;
-    Ok(translated)
+    compilation.finish(parts)
 }
 
 fn unsupported(what: impl core::fmt::Debug) -> Error {

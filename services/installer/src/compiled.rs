@@ -31,6 +31,18 @@ const LIMIT_MS: u64 = 120_000;
 const KEPT_MAGIC: &[u8; 8] = b"SINGIMG1";
 const DIGEST_BYTES: usize = 32;
 
+/// Indexes of the compiler's parameters.
+const ALLOCATOR_PARAMETER: usize = 0;
+const CHECKER_PARAMETER: usize = 1;
+
+/// Programs that the compiler is extended by, as its children; empty for none.
+pub(crate) struct Extensions {
+    /// Who allocates registers.
+    pub allocator: String,
+    /// Who proves that.
+    pub checker: String,
+}
+
 /// Why there is no image, as a sentence with a remedy behind a semicolon.
 pub(crate) enum Failed {
     /// Template, compiler or verifier are not there, or the module is refused.
@@ -63,6 +75,7 @@ pub(crate) struct Ready {
 /// package as it is. All has to be done `until` a moment; without one, compiling and
 /// proving have their usual limits.
 pub(crate) fn ready(
+    extensions: &Extensions,
     present: &Installed,
     package: &[u8],
     kept: Option<&[u8]>,
@@ -96,7 +109,7 @@ pub(crate) fn ready(
     // Loading the compiler alone takes seconds on a slow machine.
     is_in_time()?;
     let module = ExVec::from_slice(parsed.image_bytes).map_err(exhausted)?;
-    let image = compile(template()?, module, until)?;
+    let image = compile(extensions, template()?, module, until)?;
     let proven = prove(template()?, package, &image, until)?;
     joined(package, &image, &proven)
 }
@@ -112,9 +125,15 @@ fn taken_apart(kept: &[u8]) -> Option<(&[u8], &[u8])> {
     kept.strip_prefix(KEPT_MAGIC)?.split_at_checked(DIGEST_BYTES)
 }
 
-fn compile(template: ExVec<u8>, module: ExVec<u8>, until: Option<Deadline>) -> Result<ExVec<u8>, Failed> {
+fn compile(
+    extensions: &Extensions,
+    template: ExVec<u8>,
+    module: ExVec<u8>,
+    until: Option<Deadline>,
+) -> Result<ExVec<u8>, Failed> {
+    let parameters = [(ALLOCATOR_PARAMETER, &*extensions.allocator), (CHECKER_PARAMETER, &*extensions.checker)];
     let started = compiler::new_channel().map_err(|status| status.text().to_string());
-    let started = started.and_then(|(importer, exporter)| Ok((start(COMPILER, exporter)?, importer)));
+    let started = started.and_then(|(importer, exporter)| Ok((start(COMPILER, &parameters, exporter)?, importer)));
     let (child, endpoint) = started.map_err(Failed::NotCompiled)?;
     match endpoint.compile(template, module).receive_by(until.unwrap_or_else(|| Deadline::after_ms(LIMIT_MS))) {
         Ok(ImpReadyAfterCompile::Compiled { image, .. }) => Ok(image),
@@ -129,7 +148,7 @@ fn prove(template: ExVec<u8>, package: &[u8], image: &[u8], until: Option<Deadli
     let copy = |bytes| ExVec::from_slice(bytes).map_err(|status| Failed::NotProven(status.text().into()));
     let (package, image) = (copy(package)?, copy(image)?);
     let started = verifier::new_channel().map_err(|status| status.text().to_string());
-    let started = started.and_then(|(importer, exporter)| Ok((start(VERIFIER, exporter)?, importer)));
+    let started = started.and_then(|(importer, exporter)| Ok((start(VERIFIER, &[], exporter)?, importer)));
     let (child, endpoint) = started.map_err(Failed::NotProven)?;
     match endpoint.prove(template, package, image).receive_by(until.unwrap_or_else(|| Deadline::after_ms(LIMIT_MS))) {
         Ok(ImpReadyAfterProve::Proven { digest, .. }) => Ok(digest.to_vec()),
@@ -139,10 +158,11 @@ fn prove(template: ExVec<u8>, package: &[u8], image: &[u8], until: Option<Deadli
     }
 }
 
-fn start(program: &str, client: impl TypedEndpoint) -> Result<Child, String> {
+fn start(program: &str, parameters: &[(usize, &str)], client: impl TypedEndpoint) -> Result<Child, String> {
     let child = process::create(program)
         .map_err(|error| format!("`{program}` does not start: {}; add it to the system", error.reason))?;
-    let started = child.endpoint(CLIENT_SLOT, client).and_then(Child::start);
+    let child = parameters.iter().try_fold(child, |child, (index, value)| child.parameter(*index, value));
+    let started = child.and_then(|child| child.endpoint(CLIENT_SLOT, client)).and_then(Child::start);
     started.map_err(|status| format!("`{program}` does not start: {}; try again later", status.text()))
 }
 

@@ -37,6 +37,7 @@ use sip::programs as kernel;
 use sip::{Deadline, Status};
 use stdio::report;
 
+use crate::compiled::Extensions;
 use crate::folder::Folder;
 use crate::index::Kept;
 use crate::programs::Present;
@@ -62,6 +63,7 @@ pub fn main(startup: Startup) -> i32 {
         changers,
         booted,
         present: Present::default(),
+        extensions: Extensions { allocator: startup.allocator, checker: startup.checker },
     };
     // Before readiness, so that programs of the store are there once the system has started.
     let is_loaded = installer.load(When::BeforeReady);
@@ -111,6 +113,8 @@ struct Installer {
     changers: Vec<Pattern>,
     booted: SystemManifest,
     present: Present,
+    /// What the compiler is started with.
+    extensions: Extensions,
 }
 
 /// Serves one client. Requests of all clients are serialised: each is checked against the result of the previous one.
@@ -304,7 +308,7 @@ impl Installer {
         package: &ExVec<u8>,
         more: bool,
     ) -> (InstallOutcome, Line) {
-        let ready = match compiled::ready(present, package, None, None) {
+        let ready = match compiled::ready(&self.extensions, present, package, None, None) {
             Ok(ready) => ready,
             Err(failed) => return (InstallOutcome::Refused, failed.line(&program.manifest.name)),
         };
@@ -379,7 +383,7 @@ impl Installer {
                     }
                     Ok(bytes) => {
                         let image = store.image(&kept);
-                        match compiled::ready(&present, &bytes, image.as_deref(), None) {
+                        match compiled::ready(&self.extensions, &present, &bytes, image.as_deref(), None) {
                             Err(failed) => failed.line(subject),
                             Ok(ready) => match kernel::check(&ready.block) {
                                 Ok(_) => {
@@ -475,7 +479,7 @@ impl System for Replayed<'_> {
         self.judged(&present, &change)?;
         let is_module = program.manifest.code.template().is_some();
         let image = if is_module { self.store.image(kept) } else { None };
-        let ready = compiled::ready(&present, &bytes, image.as_deref(), self.until);
+        let ready = compiled::ready(&self.installer.extensions, &present, &bytes, image.as_deref(), self.until);
         // Whatever failed, it is tried again without a limit.
         self.is_late |= is_module && ready.is_err() && self.until.is_some();
         let ready = ready.map_err(|failed| failed.line(&kept.name).to_string())?;

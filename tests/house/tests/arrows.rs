@@ -72,6 +72,8 @@ const LEGAL: &[(&str, &[&str])] = &[
     ("lib/people", &[]),
     ("lib/principal", &[]),
     ("lib/reflection", &[]),
+    ("lib/regalloc2", &[]),
+    ("lib/register-allocation", &["lib/regalloc2"]),
     ("lib/simulated-link", &[]),
     ("lib/recording", &["abi"]),
     ("lib/supervision", &["lib/manifest-model"]),

@@ -23,6 +23,7 @@ mod bare_web;
 mod both_ways;
 mod builder;
 mod commands;
+mod compiler_extensions;
 mod deadlocks;
 mod debuggers;
 mod disks;
