@@ -20,6 +20,7 @@ pub mod packets;
 mod printable;
 mod records;
 pub mod sockets;
+pub mod stack;
 mod status;
 mod table;
 mod thread_block;
@@ -46,13 +47,14 @@ pub const ABI_VERSION: u32 = 1;
 pub mod limits {
     /// Page size in bytes.
     pub const PAGE_BYTES: usize = 4096;
-    /// Size of a slot for a thread's stack, in bytes. Slots are aligned to their size, so the
-    /// [`ThreadBlock`](crate::ThreadBlock) at a slot's end is found from the stack pointer alone.
-    pub const STACK_SLOT_BYTES: usize = 256 * 1024;
-    /// Unmapped bytes at the low end of a stack slot. Compiled code moves the stack pointer by up to 4096 bytes without
+    /// Size of a slot of addresses for a thread's stack, in bytes, and of the largest stack; see
+    /// [`stack`](crate::stack). Slots are aligned to their size, so the [`ThreadBlock`](crate::ThreadBlock) at a slot's
+    /// end is found from the stack pointer alone.
+    pub const STACK_SLOT_BYTES: usize = 8 << 20;
+    /// Unmapped bytes at the low end of a stack. Compiled code moves the stack pointer by up to 4096 bytes without
     /// an access, and then writes up to 128 bytes below it, which would skip a guard of one page.
     pub const STACK_GUARD_BYTES: usize = 2 * PAGE_BYTES;
-    /// Bytes at the low end of a stack slot, including the guard, that an ABI call or interrupt needs; a call with less
+    /// Bytes at the low end of a stack, including the guard, that an ABI call or interrupt needs; a call with less
     /// left ends the SIP with a stack overflow.
     pub const STACK_RESERVE_BYTES: usize = STACK_GUARD_BYTES + 28 * 1024;
     /// 64-bit words of a thread's message buffer, and the maximum of one message.

@@ -4,14 +4,14 @@
 use core::arch::{asm, naked_asm};
 use core::sync::atomic::{AtomicBool, AtomicUsize};
 
-use abi::limits::STACK_SLOT_BYTES;
-
 /// Offset of the processor's own address in its [`Cpu`](crate::cpu::Cpu) block.
 pub const CPU_SELF: usize = 0;
 /// Offset of the pending flags in the block.
 pub const CPU_PENDING: usize = 8;
 /// Offset of the current thread in the block.
 pub const CPU_CURRENT: usize = 16;
+/// Offset of the current thread's stack limit in the block.
+pub const CPU_STACK_LIMIT: usize = 24;
 
 /// Returns the first word of the processor's block, which is the block's address.
 #[inline(always)]
@@ -58,10 +58,13 @@ pub fn stack_pointer() -> usize {
     pointer
 }
 
-/// Bytes between the stack pointer and the low end of the stack slot it lies in.
+/// The lowest stack pointer with which the current thread may call the kernel.
 #[inline(always)]
-pub fn stack_left() -> usize {
-    stack_pointer() & (STACK_SLOT_BYTES - 1)
+pub fn stack_limit() -> usize {
+    let limit;
+    // SAFETY: as for `cpu_address`; offset 24 is CPU_STACK_LIMIT, checked in cpu.rs.
+    unsafe { asm!("mov {}, gs:[24]", out(reg) limit, options(nostack, preserves_flags, readonly)) };
+    limit
 }
 
 /// The time-stamp counter.
@@ -154,14 +157,36 @@ pub unsafe fn prepare_stack(top: usize, arrive: extern "C" fn(), entry: usize, a
     pointer
 }
 
-/// First statement of a function that a SIP calls: if less than `$bytes` of the stack slot are left, jumps to the naked
-/// function `$used_up`, which does not return.
+/// First statement of a function that a SIP calls: if the stack has not the kernel's reserve and `$bytes` left, jumps to
+/// the naked function `$used_up`, which does not return.
 macro_rules! require_stack {
+    (0, $used_up:path) => {
+        // SAFETY: reads a register and a word of the processor's block, as `stack_limit` does. The function does not
+        // return, and resets the stack: nothing of this frame is needed.
+        unsafe {
+            core::arch::asm!(
+                "cmp rsp, gs:[{limit}]",
+                "jb {used_up}",
+                limit = const $crate::arch::CPU_STACK_LIMIT,
+                used_up = sym $used_up,
+                options(nostack, readonly)
+            )
+        };
+    };
     ($bytes:expr, $used_up:path) => {
-        if $crate::arch::stack_left() < $bytes {
-            // SAFETY: the function does not return, and resets the stack: nothing of this frame is needed.
-            unsafe { core::arch::asm!("jmp {}", sym $used_up, options(noreturn, nostack)) };
-        }
+        // SAFETY: as above.
+        unsafe {
+            core::arch::asm!(
+                "lea {lower}, [rsp - {bytes}]",
+                "cmp {lower}, gs:[{limit}]",
+                "jb {used_up}",
+                lower = out(reg) _,
+                bytes = const $bytes,
+                limit = const $crate::arch::CPU_STACK_LIMIT,
+                used_up = sym $used_up,
+                options(nostack, readonly)
+            )
+        };
     };
 }
 pub(crate) use require_stack;

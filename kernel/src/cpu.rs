@@ -32,6 +32,8 @@ pub struct Cpu {
     /// Flags to check before leaving the kernel. Any processor may set them.
     pub pending: AtomicU32,
     current: AtomicRef<Slot<Thread>>,
+    /// Its [limit](Thread::limit).
+    pub stack_limit: AtomicUsize,
     /// Number from 0.
     pub number: u32,
     /// Recently unblocked threads, in order.
@@ -62,6 +64,7 @@ const _: () = {
     assert!(offset_of!(Cpu, address) == arch::CPU_SELF);
     assert!(offset_of!(Cpu, pending) == arch::CPU_PENDING);
     assert!(offset_of!(Cpu, current) == arch::CPU_CURRENT);
+    assert!(offset_of!(Cpu, stack_limit) == arch::CPU_STACK_LIMIT);
 };
 
 /// Bits of the scheduler's set of idle processors.
@@ -87,6 +90,7 @@ impl Cpu {
             address: AtomicUsize::new(0),
             pending: AtomicU32::new(0),
             current: AtomicRef::none(),
+            stack_limit: AtomicUsize::new(0),
             number,
             unblocked: Queue::default(),
             idle_saved: AtomicUsize::new(0),

@@ -9,8 +9,8 @@
 
 use core::sync::atomic::Ordering;
 
-use abi::EpitaphKind;
-use abi::limits::{MESSAGE_WORDS, PAGE_BYTES, STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
+use abi::limits::{MESSAGE_WORDS, PAGE_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
+use abi::{EpitaphKind, stack};
 use alloc::format;
 use alloc::vec::Vec;
 use hal_api::{DomainContext, DomainExit, Fault, FaultKind, MAX_GATES};
@@ -63,10 +63,10 @@ pub extern "C" fn run_inside() {
 /// Serves a call. The values are the caller's claims.
 #[inline(always)]
 fn serve(thread: ThreadRef, gate: u64, arguments: [u64; 6], context: &mut DomainContext) {
-    let stack = thread.inside.stack.load(Ordering::Relaxed);
+    let [stack, low] = [&thread.inside.stack, &thread.inside.low].map(|word| word.load(Ordering::Relaxed));
     thread.inside.pointer.store(context.stack(), Ordering::Relaxed);
     // A stack of its own with too little left: a SIP in the kernel's own space would end there too.
-    if context.stack().wrapping_sub(stack) < STACK_RESERVE_BYTES {
+    if context.stack().wrapping_sub(low) < STACK_RESERVE_BYTES {
         entry::end_overflowed();
     }
     let (inside, outside) = (thread::block_in(stack), thread.block_address());
@@ -107,7 +107,7 @@ fn mend(thread: ThreadRef, space: SpaceRef, fault: &Fault) {
 
 /// Maps a page of a stack of the same domain. `None` if the address is in none; false if memory is short.
 fn grow(thread: ThreadRef, space: SpaceRef, address: usize) -> Option<bool> {
-    if !machine().layout().stacks.contains(address) || address % STACK_SLOT_BYTES < STACK_GUARD_BYTES {
+    if !machine().layout().stacks.contains(address) || !stack::is_usable(address) {
         return None;
     }
     let slot = address & !(STACK_SLOT_BYTES - 1);

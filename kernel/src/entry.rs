@@ -5,7 +5,7 @@
 //! the registers an entry saves before its check hit the guard: a fault there is the SIP's ([`overflowed_at_entry`]),
 //! as the kernel holds nothing yet. The machine enters through [`hal_api::KernelEntries`].
 
-use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
+use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES};
 use abi::{ABI_VERSION, AbiReturn, AbiTable, EpitaphKind};
 use alloc::format;
 use hal_api::{Fault, FaultKind, KernelEntries};
@@ -15,8 +15,8 @@ use crate::machine::machine;
 use crate::preempt::{PENDING_RESCHEDULE, PENDING_TIMER};
 use crate::process::Epitaph;
 use crate::{
-    arch, cpu, deferred, device, handlers, hardware, installed, latency, lifecycle, program, record, recorder, replay,
-    sched, thread,
+    arch, cpu, deferred, device, handlers, hardware, installed, latency, lifecycle, memory, program, record, recorder,
+    replay, sched, thread,
 };
 
 macro_rules! define_entries {
@@ -25,7 +25,7 @@ macro_rules! define_entries {
             // Not again inside its measured twin.
             #[inline(never)]
             extern "C" fn $name($($argument: u64),*) -> AbiReturn {
-                arch::require_stack!(STACK_RESERVE_BYTES, stack_used_up);
+                arch::require_stack!(0, stack_used_up);
                 leave(Number::$name, handlers::$name($($argument),*).into())
             }
         )*)*
@@ -55,7 +55,7 @@ macro_rules! define_entries {
 
             $($(
                 pub(super) extern "C" fn $name($($argument: u64),*) -> AbiReturn {
-                    arch::require_stack!(STACK_RESERVE_BYTES + MEASURED_FRAME_BYTES, stack_used_up);
+                    arch::require_stack!(MEASURED_FRAME_BYTES, stack_used_up);
                     latency::begin(&cpu::current().stretch, Number::$name as usize);
                     let answer = super::$name($($argument),*);
                     latency::end(&cpu::current().stretch);
@@ -70,7 +70,7 @@ macro_rules! define_entries {
 
             $($(
                 pub(super) extern "C" fn $name($($argument: u64),*) -> AbiReturn {
-                    arch::require_stack!(STACK_RESERVE_BYTES + RECORDED_FRAME_BYTES, stack_used_up);
+                    arch::require_stack!(RECORDED_FRAME_BYTES, stack_used_up);
                     record::begin(Number::$name as usize, &[$($argument),*]);
                     let answer = super::$name($($argument),*);
                     record::end(Number::$name as usize, &[$($argument),*], answer);
@@ -87,7 +87,7 @@ macro_rules! define_entries {
 
             $($(
                 pub(super) extern "C" fn $name($($argument: u64),*) -> AbiReturn {
-                    arch::require_stack!(STACK_RESERVE_BYTES + RECORDED_FRAME_BYTES, replay::stack_used_up);
+                    arch::require_stack!(RECORDED_FRAME_BYTES, replay::stack_used_up);
                     replay::call(Number::$name as usize, &[$($argument),*])
                 }
             )*)*
@@ -204,7 +204,7 @@ pub fn machine_entries() -> KernelEntries {
 }
 
 fn describe_replays_fault(thread_block: usize, fault: &Fault) -> Epitaph {
-    let in_reserve = fault.address.wrapping_sub(thread_block & !(STACK_SLOT_BYTES - 1)) < STACK_RESERVE_BYTES;
+    let in_reserve = fault.address.wrapping_sub(memory::stack_start(thread_block)) < STACK_RESERVE_BYTES;
     match fault.kind {
         FaultKind::Memory if in_reserve && is_replayed_prologue(fault.instruction) => used_up_at_call(),
         _ => describe_fault(thread_block, fault),
@@ -213,8 +213,7 @@ fn describe_replays_fault(thread_block: usize, fault: &Fault) -> Epitaph {
 
 /// Whether an address lies in the guard of the stack with this thread block.
 fn is_guard(thread_block: usize, address: usize) -> bool {
-    let guard = thread_block & !(STACK_SLOT_BYTES - 1);
-    thread_block != 0 && address.wrapping_sub(guard) < STACK_GUARD_BYTES
+    thread_block != 0 && address.wrapping_sub(memory::stack_start(thread_block)) < STACK_GUARD_BYTES
 }
 
 fn is_replays_overflow_at_entry(thread_block: usize, instruction: usize, address: usize) -> bool {
@@ -266,7 +265,6 @@ pub extern "C" fn fault(fault: &Fault) -> ! {
 
 /// The epitaph of a SIP whose thread with this thread block has faulted.
 fn describe_fault(thread_block: usize, fault: &Fault) -> Epitaph {
-    let slot = thread_block & !(STACK_SLOT_BYTES - 1);
     let at = match installed::locate(fault.instruction) {
         Some((name, offset)) => format!("{name}+{offset:#x}"),
         None => format!("address {:#x}, which is no code", fault.instruction),
@@ -276,7 +274,7 @@ fn describe_fault(thread_block: usize, fault: &Fault) -> Epitaph {
         Some((function, _)) => format!("{at} in {function}"),
         None => at,
     };
-    let in_slot = fault.address.wrapping_sub(slot) < STACK_RESERVE_BYTES;
+    let in_slot = fault.address.wrapping_sub(memory::stack_start(thread_block)) < STACK_RESERVE_BYTES;
     match fault.kind {
         FaultKind::Memory if in_slot && is_prologue(fault.instruction) => used_up_at_call(),
         FaultKind::Memory if in_slot => Epitaph::new(EpitaphKind::StackOverflow, format!("used up its stack at {at}")),

@@ -14,6 +14,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
 use abi::limits::{PAGE_BYTES, STACK_GUARD_BYTES, STACK_SLOT_BYTES};
+use abi::stack;
 use hal_api::DomainAccess;
 
 use crate::lock::{AtomicRef, SpinGuard, SpinLock};
@@ -27,7 +28,7 @@ use self::runs::Runs;
 pub use sealed::Record;
 pub use small::Chunk;
 
-/// Maximum free stacks that stay committed for the next thread.
+/// Maximum free stacks of the usual size that stay committed for the next thread.
 const WARM_STACKS: usize = 256;
 /// Runs of at least this many bytes are decommitted when freed rather than cleared. Below, clearing costs less than the
 /// host's faults when the pages are used again.
@@ -53,8 +54,9 @@ const STRETCH_BYTES: usize = 256 * 1024;
 
 struct Stacks {
     warm: Vec<usize>,
-    cold: Vec<usize>,
-    made: usize,
+    /// Those without memory, by size.
+    cold: [Vec<usize>; stack::SIZES],
+    made: [usize; stack::SIZES],
 }
 
 /// State of a stretch of memory that was not clear at boot.
@@ -64,7 +66,8 @@ mod stretch {
     pub const CLEAR: u8 = 2;
 }
 
-static STACKS: SpinLock<Stacks> = SpinLock::new(Stacks { warm: Vec::new(), cold: Vec::new(), made: 0 });
+static STACKS: SpinLock<Stacks> =
+    SpinLock::new(Stacks { warm: Vec::new(), cold: [const { Vec::new() }; stack::SIZES], made: [0; stack::SIZES] });
 static RUNS: SpinLock<Option<Runs>> = SpinLock::new(None);
 /// For memory that is not clear at boot: the state of each stretch of [`STRETCH_BYTES`].
 static STRETCHES: AtomicRef<Vec<AtomicU8>> = AtomicRef::none();
@@ -183,28 +186,31 @@ pub fn is_low() -> bool {
     RUNS_USED.load(Ordering::Relaxed) > pages - pages / LOW_PART
 }
 
-/// Allocates a stack slot with its guard and returns its lowest address.
-pub fn allocate_stack() -> Option<usize> {
+/// Allocates a stack of a size, with its guard, and returns the lowest address of its slot.
+pub fn allocate_stack(size: usize) -> Option<usize> {
     if is_low() {
         return None;
     }
     let mut stacks = STACKS.lock();
-    let recycled = stacks.warm.pop().or_else(|| stacks.cold.pop());
+    let warm = if size == 0 { stacks.warm.pop() } else { None };
+    let recycled = warm.or_else(|| stacks.cold.get_mut(size)?.pop());
     STACKS_USED.fetch_add(1, Ordering::Relaxed);
-    recycled.or_else(|| make_stack(stacks))
+    recycled.or_else(|| make_stack(stacks, size))
 }
 
 /// Allocates a stack for a thread in a domain, where its last page is mapped: one that a thread of the same space has
 /// left, or one that reads as zero.
-pub fn allocate_stack_in(space: SpaceRef) -> Option<usize> {
+pub fn allocate_stack_in(space: SpaceRef, size: usize) -> Option<usize> {
     if is_low() {
         return None;
     }
-    if let Some(slot) = space.spare_stacks.lock().pop() {
+    if size == 0
+        && let Some(slot) = space.spare_stacks.lock().pop()
+    {
         STACKS_USED.fetch_add(1, Ordering::Relaxed);
         return Some(slot);
     }
-    let slot = allocate_clear_stack()?;
+    let slot = allocate_clear_stack(size)?;
     let mapped = {
         let _stacks = space.spare_stacks.lock();
         space.map_stack(slot + STACK_SLOT_BYTES - 1)
@@ -217,37 +223,39 @@ pub fn allocate_stack_in(space: SpaceRef) -> Option<usize> {
     Some(slot)
 }
 
-fn allocate_clear_stack() -> Option<usize> {
+fn allocate_clear_stack(size: usize) -> Option<usize> {
     let mut stacks = STACKS.lock();
     STACKS_USED.fetch_add(1, Ordering::Relaxed);
-    if let Some(slot) = stacks.cold.pop() {
+    if let Some(slot) = stacks.cold.get_mut(size)?.pop() {
         return Some(slot);
     }
-    let Some(slot) = stacks.warm.pop() else { return make_stack(stacks) };
+    let warm = if size == 0 { stacks.warm.pop() } else { None };
+    let Some(slot) = warm else { return make_stack(stacks, size) };
     drop(stacks);
     decommit_stack(slot);
     Some(slot)
 }
 
 /// Takes a slot that was never used. It counts as used already.
-fn make_stack(mut stacks: SpinGuard<'_, Stacks>) -> Option<usize> {
+#[inline(never)]
+fn make_stack(mut stacks: SpinGuard<'_, Stacks>, size: usize) -> Option<usize> {
     let arena = machine().layout().stacks;
-    let offset = stacks.made * STACK_SLOT_BYTES;
+    let offset = stack::slot_offset(size, stacks.made[size]);
     if offset + STACK_SLOT_BYTES > arena.bytes {
         STACKS_USED.fetch_sub(1, Ordering::Relaxed);
         return None;
     }
-    stacks.made += 1;
+    stacks.made[size] += 1;
     // Capacity for every slot on either list, so that burying a thread does not allocate.
-    let made = stacks.made;
-    let cold = made.saturating_sub(stacks.cold.len());
-    stacks.cold.reserve(cold);
+    let made = stacks.made[size];
+    let cold = &mut stacks.cold[size];
+    cold.reserve(made.saturating_sub(cold.len()));
     if stacks.warm.capacity() < WARM_STACKS {
         stacks.warm.reserve(WARM_STACKS);
     }
     drop(stacks);
     let slot = arena.base + offset;
-    machine().guard(slot, STACK_GUARD_BYTES);
+    machine().guard(stack_start(slot), STACK_GUARD_BYTES);
     Some(slot)
 }
 
@@ -255,13 +263,12 @@ fn make_stack(mut stacks: SpinGuard<'_, Stacks>) -> Option<usize> {
 pub fn free_stack(slot: usize) {
     STACKS_USED.fetch_sub(1, Ordering::Relaxed);
     let mut stacks = STACKS.lock();
-    if stacks.warm.len() < WARM_STACKS && !is_low() {
+    if stack::size_at(slot) == 0 && stacks.warm.len() < WARM_STACKS && !is_low() {
         stacks.warm.push(slot);
         return;
     }
     drop(stacks);
-    decommit_stack(slot);
-    STACKS.lock().cold.push(slot);
+    free_clear_stack(slot);
 }
 
 /// Frees a stack slot of a thread in a domain, which it does not enter any more; `stack` is 0 afterwards.
@@ -269,7 +276,11 @@ pub fn free_stack_in(space: SpaceRef, stack: &AtomicUsize) {
     STACKS_USED.fetch_sub(1, Ordering::Relaxed);
     let mut spare = space.spare_stacks.lock();
     let slot = stack.swap(0, Ordering::Relaxed);
-    let is_kept = spare.len() < SPARE_STACKS && space.members() > 0 && !is_low() && spare.try_reserve(1).is_ok();
+    let is_kept = stack::size_at(slot) == 0
+        && spare.len() < SPARE_STACKS
+        && space.members() > 0
+        && !is_low()
+        && spare.try_reserve(1).is_ok();
     if is_kept {
         spare.push(slot);
         return;
@@ -279,14 +290,16 @@ pub fn free_stack_in(space: SpaceRef, stack: &AtomicUsize) {
 }
 
 fn unmap_stack(space: SpaceRef, slot: usize) {
-    space.unmap(slot + STACK_GUARD_BYTES, STACK_SLOT_BYTES - STACK_GUARD_BYTES);
+    let (start, bytes) = usable_stack(slot);
+    space.unmap(start, bytes);
     free_clear_stack(slot);
 }
 
 /// Frees a stack slot that is mapped in no domain.
+#[inline(never)]
 fn free_clear_stack(slot: usize) {
     decommit_stack(slot);
-    STACKS.lock().cold.push(slot);
+    STACKS.lock().cold[stack::size_at(slot)].push(slot);
 }
 
 /// Frees what a space keeps for its next threads and blocks. A SIP is leaving it.
@@ -300,7 +313,20 @@ pub fn trim_space(space: SpaceRef) {
 }
 
 fn decommit_stack(slot: usize) {
-    machine().decommit(slot + STACK_GUARD_BYTES, STACK_SLOT_BYTES - STACK_GUARD_BYTES);
+    let (start, bytes) = usable_stack(slot);
+    machine().decommit(start, bytes);
+}
+
+/// The lowest address of the stack whose slot an address lies in.
+#[inline(never)]
+pub fn stack_start(address: usize) -> usize {
+    stack::start(address)
+}
+
+/// The stack in a slot, above its guard: its lowest address and its bytes.
+#[inline(never)]
+pub fn usable_stack(slot: usize) -> (usize, usize) {
+    (stack_start(slot) + STACK_GUARD_BYTES, stack::bytes_at(slot) - STACK_GUARD_BYTES)
 }
 
 /// Initializes the thread block at the top of an unused stack slot.
@@ -483,7 +509,7 @@ pub fn trim() {
     loop {
         let Some(slot) = STACKS.lock().warm.pop() else { break };
         decommit_stack(slot);
-        STACKS.lock().cold.push(slot);
+        STACKS.lock().cold[stack::size_at(slot)].push(slot);
         preempt::pause();
     }
 }

@@ -218,6 +218,7 @@ fn arrive(cpu: &'static Cpu, next: ThreadRef) {
     next.cpu.store(cpu.number, Ordering::Relaxed);
     next.on_cpu.store(true, Ordering::Relaxed);
     cpu.set_current(Some(next));
+    cpu.stack_limit.store(next.limit.load(Ordering::Relaxed), Ordering::Relaxed);
     cpu.switches.store(cpu.switches.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
 }
 

@@ -15,7 +15,6 @@ use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use abi::ProcessState;
-use abi::limits::STACK_SLOT_BYTES;
 use hal_api::{
     Arena, Device, DeviceRequest, DomainAccess, DomainContext, DomainExit, DomainId, DomainRing, KernelEntries, Layout,
     Machine, MapError, Segment, Submitted,
@@ -38,22 +37,22 @@ struct TestMachine;
 const MEMORY_BYTES: usize = 1 << 30;
 const MEMORY_ALIGN: usize = 2 << 20;
 
-const STACKS_BYTES: usize = 256 * STACK_SLOT_BYTES;
+const STACKS_BYTES: usize = abi::stack::range_bytes(256);
 
 /// Leaked, zeroed memory of the host.
-fn leaked(bytes: usize) -> Arena {
-    let memory = std::vec![0u8; bytes + MEMORY_ALIGN].leak();
-    Arena { base: memory.as_mut_ptr().expose_provenance().next_multiple_of(MEMORY_ALIGN), bytes }
+fn leaked(bytes: usize, align: usize) -> Arena {
+    let memory = std::vec![0u8; bytes + align].leak();
+    Arena { base: memory.as_mut_ptr().expose_provenance().next_multiple_of(align), bytes }
 }
 
 fn memory() -> Arena {
     static MEMORY: OnceLock<Arena> = OnceLock::new();
-    *MEMORY.get_or_init(|| leaked(MEMORY_BYTES))
+    *MEMORY.get_or_init(|| leaked(MEMORY_BYTES, MEMORY_ALIGN))
 }
 
 fn stacks() -> Arena {
     static STACKS: OnceLock<Arena> = OnceLock::new();
-    *STACKS.get_or_init(|| leaked(STACKS_BYTES))
+    *STACKS.get_or_init(|| leaked(STACKS_BYTES, abi::stack::GROUP_BYTES))
 }
 
 /// Two windows, which no test uses the pages of.

@@ -7,8 +7,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 
-use abi::Status;
-use abi::limits::{MESSAGE_WORDS, STACK_GUARD_BYTES, STACK_SLOT_BYTES};
+use abi::limits::{MESSAGE_WORDS, STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
+use abi::{Status, stack};
 
 use crate::alarm::Alarm;
 use crate::handle::{self, Kind};
@@ -50,6 +50,8 @@ pub struct Thread {
     pub process: AtomicRef<Slot<Process>>,
     /// Low end of its stack slot: the kernel's, if it is in a domain.
     pub stack: AtomicUsize,
+    /// The lowest stack pointer with which it may call the kernel: what is below in that slot's stack is the kernel's.
+    pub limit: AtomicUsize,
     /// What it has beside if it is in a domain.
     pub inside: Inside,
     /// Next in a run queue.
@@ -74,6 +76,8 @@ pub struct Inside {
     pub space: AtomicRef<Slot<Space>>,
     /// Low end of its stack slot in the domain, or 0. Given up with the space's spare stacks locked.
     pub stack: AtomicUsize,
+    /// The lowest address of that stack: its guard's.
+    pub low: AtomicUsize,
     /// Its stack pointer at its latest call; any value.
     pub pointer: AtomicUsize,
     /// Address of its first instruction, and its argument.
@@ -132,8 +136,8 @@ impl Slot<Thread> {
 
     /// Bytes left on its SIP's stack, while it is in a call from a domain.
     pub fn sip_stack_left(&self) -> usize {
-        let [stack, pointer] = [&self.inside.stack, &self.inside.pointer].map(|word| word.load(Ordering::Relaxed));
-        pointer.wrapping_sub(stack).min(STACK_SLOT_BYTES)
+        let [low, pointer] = [&self.inside.low, &self.inside.pointer].map(|word| word.load(Ordering::Relaxed));
+        pointer.wrapping_sub(low).min(STACK_SLOT_BYTES)
     }
 
     /// Its SIP. Every thread that has been created has one.
@@ -146,7 +150,7 @@ impl Slot<Thread> {
     /// domain, whose code may have left its stack pointer anywhere.
     pub fn stack_words(&self, from: usize) -> impl Iterator<Item = usize> {
         let top = self.block_address();
-        let lowest = (top & !(STACK_SLOT_BYTES - 1)) + STACK_GUARD_BYTES;
+        let lowest = memory::stack_start(top) + STACK_GUARD_BYTES;
         let is_in_domain = self.inside.space.get().is_some();
         let first = if is_in_domain { top } else { from.next_multiple_of(size_of::<usize>()).max(lowest) };
         (first..top).step_by(size_of::<usize>()).map(|address| {
@@ -157,11 +161,14 @@ impl Slot<Thread> {
         })
     }
 
-    /// Bytes of memory behind its stack.
+    /// Bytes of memory behind its stack, up to the usual size: the rest counts as its SIP's pages.
     pub fn stack_bytes(&self) -> usize {
         let both = [&self.stack, &self.inside.stack].map(|stack| match stack.load(Ordering::Relaxed) {
             0 => 0,
-            slot => machine().stack_in_use(slot + STACK_GUARD_BYTES, STACK_SLOT_BYTES - STACK_GUARD_BYTES),
+            slot => {
+                let (start, bytes) = memory::usable_stack(slot);
+                machine().stack_in_use(start, bytes).min(stack::USUAL_BYTES)
+            }
         });
         both.iter().sum()
     }
@@ -291,23 +298,43 @@ pub fn start(startup: Startup) {
     STARTUP.set(Some(Box::leak(Box::new(startup))));
 }
 
-/// Creates a thread of a SIP. `entry` is already checked to lie in the SIP's code. The thread does not run until it is
-/// made runnable.
-pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument) -> Result<ThreadRef, Status> {
-    let startup = STARTUP.get().ok_or(Status::WrongState)?;
-    let stack = memory::allocate_stack().ok_or_else(|| used_up(Scarce::Threads))?;
+/// Makes the record of a thread of a SIP, and its stack, which is charged.
+#[inline(never)]
+fn make(process: &'static Slot<Process>) -> Result<ThreadRef, Status> {
+    let size = process.stack_size();
+    process.charge_stack(size)?;
+    let thread = make_charged(process.space.get(), size);
+    if thread.is_err() {
+        process.refund_stack(size);
+    }
+    thread
+}
+
+fn make_charged(space: Option<SpaceRef>, size: usize) -> Result<ThreadRef, Status> {
+    // A thread in a domain has its stack there, and one of the kernel's.
+    let own = memory::allocate_stack(if space.is_some() { 0 } else { size });
+    let stack = own.ok_or_else(|| used_up(Scarce::Threads))?;
     let thread = THREADS.allocate().map_err(|full| {
         memory::free_stack(stack);
         no_slot(full, Scarce::Threads)
     })?;
     thread.stack.store(stack, Ordering::Relaxed);
-    if let Some(space) = process.space.get()
-        && let Err(status) = prepare_inside(thread, space)
+    thread.limit.store(memory::stack_start(stack) + STACK_RESERVE_BYTES, Ordering::Relaxed);
+    if let Some(space) = space
+        && let Err(status) = prepare_inside(thread, space, size)
     {
         memory::free_stack(stack);
         THREADS.release(thread);
         return Err(status);
     }
+    Ok(thread)
+}
+
+/// Creates a thread of a SIP. `entry` is already checked to lie in the SIP's code. The thread does not run until it is
+/// made runnable.
+pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument) -> Result<ThreadRef, Status> {
+    let startup = STARTUP.get().ok_or(Status::WrongState)?;
+    let thread = make(process)?;
     thread.process.set(Some(process));
     thread.next.set(None);
     thread.cycles.store(0, Ordering::Relaxed);
@@ -327,6 +354,7 @@ pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument)
         None => entry,
         Some(_) => startup.cross as *const () as usize,
     };
+    let stack = thread.stack.load(Ordering::Relaxed);
     // SAFETY: the slot was just allocated; `block` is 1024-aligned and the colour a multiple of 16.
     let saved = unsafe { arch::prepare_stack(block - colour(stack), startup.arrive, entry, argument) };
     thread.saved.store(saved, Ordering::Relaxed);
@@ -338,10 +366,11 @@ pub fn create(process: &'static Slot<Process>, entry: usize, argument: Argument)
 
 /// Makes the part of a thread that is in a domain: its stack there, with its thread block.
 #[cold]
-fn prepare_inside(thread: ThreadRef, space: SpaceRef) -> Result<(), Status> {
-    let stack = memory::allocate_stack_in(space).ok_or_else(|| used_up(Scarce::Threads))?;
+fn prepare_inside(thread: ThreadRef, space: SpaceRef, size: usize) -> Result<(), Status> {
+    let stack = memory::allocate_stack_in(space, size).ok_or_else(|| used_up(Scarce::Threads))?;
     memory::clear_thread_block(block_in(stack), space::table_address(), thread.handle());
     thread.inside.space.set(Some(space.refer()));
+    thread.inside.low.store(memory::stack_start(stack), Ordering::Relaxed);
     thread.inside.stack.store(stack, Ordering::Relaxed);
     Ok(())
 }

@@ -36,7 +36,7 @@ impl Arena {
 /// The machine's address space layout.
 #[derive(Clone, Copy, Debug)]
 pub struct Layout {
-    /// Stack slots, each of `STACK_SLOT_BYTES`, aligned to that size. The lowest `STACK_GUARD_BYTES` of a
+    /// Stack slots, each of `STACK_SLOT_BYTES`, as `abi::stack` has them. The lowest `STACK_GUARD_BYTES` of a
     /// slot must have been passed to [`Machine::guard`] before the slot is used.
     pub stacks: Arena,
     /// Pages for SIPs and room for exchange-heap blocks.

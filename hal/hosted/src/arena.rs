@@ -2,7 +2,7 @@
 //!
 //! Memory for blocks and heaps, which lie close together, uses huge pages of the host, because a page fault per 4 KiB
 //! costs a file system more than copying the bytes; stacks use small ones, because a small SIP touches only a few KiB
-//! of a slot of 256 KiB. The price is the unused rest of huge pages.
+//! of a stack. The price is the unused rest of huge pages.
 //!
 //! Key type: [`Reservation`]. Neighbours: `image` maps into the image arena. Deliberately not here:
 //! ownership of pages, which is the kernel's.
@@ -11,7 +11,8 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-use abi::limits::{STACK_SLOT_BYTES, WINDOW_BYTES};
+use abi::limits::WINDOW_BYTES;
+use abi::stack::{GROUP_BYTES, USUAL_BYTES, range_bytes};
 use hal_api::{Arena, Layout, MapError};
 
 use crate::StartError;
@@ -25,10 +26,10 @@ pub(crate) const HOST_PAGE_BYTES: usize = 4096;
 const MADV_GUARD_INSTALL: libc::c_int = 102;
 
 const GIB: usize = 1 << 30;
-const STACKS_BYTES: usize = 65_536 * STACK_SLOT_BYTES;
+const STACKS_BYTES: usize = range_bytes(65_536);
 /// Without light guards each guarded slot splits a mapping in two, and Linux allows 65,530 mappings.
-const STACKS_BYTES_WITH_HEAVY_GUARDS: usize = 28_000 * STACK_SLOT_BYTES;
-const STACKS_MIN_BYTES: usize = 1_024 * STACK_SLOT_BYTES;
+const STACKS_BYTES_WITH_HEAVY_GUARDS: usize = range_bytes(28_000);
+const STACKS_MIN_BYTES: usize = range_bytes(500);
 const MEMORY_BYTES: usize = 128 * GIB;
 const MEMORY_MIN_BYTES: usize = GIB / 2;
 const IMAGES_BYTES: usize = 4 * GIB;
@@ -249,7 +250,7 @@ pub(crate) fn range_within(arena: Arena, address: usize, bytes: usize) -> bool {
     address.checked_sub(arena.base).is_some_and(|offset| offset <= arena.bytes && bytes <= arena.bytes - offset)
 }
 
-/// Reserves an arena aligned to a stack slot, halving the size while the host refuses it.
+/// Reserves an arena aligned to a group of stack slots, halving the size while the host refuses it.
 fn reserve(name: &'static str, max_bytes: usize, min_bytes: usize, access: Access) -> Result<Arena, StartError> {
     let mut bytes = max_bytes;
     loop {
@@ -258,7 +259,7 @@ fn reserve(name: &'static str, max_bytes: usize, min_bytes: usize, access: Acces
             Err(reason) if bytes / 2 < min_bytes => {
                 return Err(StartError::AddressSpace { arena: name, bytes, reason });
             }
-            Err(_) => bytes = bytes / 2 / STACK_SLOT_BYTES * STACK_SLOT_BYTES,
+            Err(_) => bytes = bytes / 2 / GROUP_BYTES * GROUP_BYTES,
         }
     }
 }
@@ -285,9 +286,9 @@ fn reserve_exactly(bytes: usize, access: Access) -> io::Result<Arena> {
         Access::Stacks | Access::Memory => libc::PROT_READ | libc::PROT_WRITE,
         Access::None => libc::PROT_NONE,
     };
-    // One stack slot of padding before and after: the first for alignment, the second so that no
+    // A group of stack slots of padding before and after: the first for alignment, the second so that no
     // foreign mapping touches the end.
-    let whole = bytes + 2 * STACK_SLOT_BYTES;
+    let whole = bytes + 2 * GROUP_BYTES;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a new anonymous mapping at an address of the host's choice touches nothing that exists.
     let start = unsafe { libc::mmap(ptr::null_mut(), whole, protection, flags, -1, 0) };
@@ -301,14 +302,14 @@ fn reserve_exactly(bytes: usize, access: Access) -> io::Result<Arena> {
     // A host without huge pages refuses this advice, which is then not needed either.
     // SAFETY: the range is the mapping just made.
     unsafe { libc::madvise(start, whole, advice) };
-    let base = start.expose_provenance().next_multiple_of(STACK_SLOT_BYTES);
+    let base = start.expose_provenance().next_multiple_of(GROUP_BYTES);
     Ok(Arena { base, bytes })
 }
 
-/// Reserves an arena at its address, with a stack slot of padding after it if there is room: arenas of another machine may
+/// Reserves an arena at its address, with padding after it if there is room: arenas of another machine may
 /// follow each other.
 fn reserve_at(arena: Arena, access: Access) -> io::Result<()> {
-    reserve_with(arena, access, STACK_SLOT_BYTES).or_else(|_| reserve_with(arena, access, 0))
+    reserve_with(arena, access, USUAL_BYTES).or_else(|_| reserve_with(arena, access, 0))
 }
 
 fn reserve_with(arena: Arena, access: Access, padding: usize) -> io::Result<()> {
@@ -388,7 +389,7 @@ mod tests {
         let error = reserve("stack", most, most, Access::None).expect_err("a petabyte");
         assert!(error.to_string().starts_with("the host refused "), "{error}");
         let arena = reserve("stack", most, GIB, Access::None).expect("some part of it");
-        assert!(arena.bytes < most && arena.bytes >= GIB && arena.base.is_multiple_of(STACK_SLOT_BYTES));
+        assert!(arena.bytes < most && arena.bytes >= GIB && arena.base.is_multiple_of(GROUP_BYTES));
     }
 
     #[test]

@@ -35,7 +35,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
+use abi::limits::STACK_GUARD_BYTES;
+use abi::stack;
 use hal_api::{Arena, DomainAccess, DomainContext, DomainExit, DomainId, Fault, FaultKind, Layout, MapError};
 
 use self::control::{Command, Control, Controls, Exchange};
@@ -282,10 +283,10 @@ impl Domains {
         Ok(())
     }
 
-    /// See [`hal_api::Machine::domain_map_stack`]. Maps the whole slot but its guard: what is not used costs nothing.
+    /// See [`hal_api::Machine::domain_map_stack`]. Maps the whole stack but its guard: what is not used costs nothing.
     pub(crate) fn map_stack(&self, id: DomainId, address: usize) -> Result<(), MapError> {
-        let start = (address & !(STACK_SLOT_BYTES - 1)) + STACK_GUARD_BYTES;
-        let bytes = STACK_SLOT_BYTES - STACK_GUARD_BYTES;
+        let start = stack::start(address) + STACK_GUARD_BYTES;
+        let bytes = stack::bytes_at(address) - STACK_GUARD_BYTES;
         let (file, offset) = self.place(start, bytes).filter(|&(file, _)| file == STACKS_FILE).ok_or(MapError)?;
         self.get(id).ok_or(MapError)?.map_later(start, bytes, libc::PROT_READ | libc::PROT_WRITE, file, offset);
         Ok(())

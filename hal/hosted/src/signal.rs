@@ -12,7 +12,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
+use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES};
+use abi::stack;
 use hal_api::{Fault, FaultKind, KernelEntries};
 
 use crate::processor::Processors;
@@ -128,14 +129,14 @@ pub unsafe fn interrupt_sip_at(entries: &KernelEntries, registers: &mut [libc::g
 }
 
 /// Redirects a context that was interrupted in the kernel to the interrupt trampoline, on its own stack, which lies in a
-/// slot of `STACK_SLOT_BYTES` with a guard; false if that has not enough room left.
+/// slot of stacks with a guard; false if that has not enough room left.
 ///
 /// # Safety
 /// The stack pointer among the registers is that of the interrupted context, and nothing below its red zone is in use.
 pub unsafe fn interrupt_kernel_at(registers: &mut [libc::greg_t; 23]) -> bool {
     let mut struck = Struck { registers };
     let stack = struck.stack();
-    if stack % STACK_SLOT_BYTES < STACK_GUARD_BYTES + ROOM_BYTES / 2 {
+    if stack % stack::USUAL_BYTES < STACK_GUARD_BYTES + ROOM_BYTES / 2 {
         return false;
     }
     let frame = stack - RED_ZONE_BYTES - size_of::<usize>();
@@ -153,11 +154,10 @@ fn interrupt_sip(entries: &KernelEntries, struck: &mut Struck<'_>) {
         // No thread runs: the kernel is switching between two, and its flag is set.
         return;
     }
-    let slot = slot_of(top);
-    let lowest = slot + STACK_GUARD_BYTES + ROOM_BYTES;
+    let start = stack::start(top - 1);
     let stack = struck.stack();
-    if stack < lowest || stack > slot + STACK_SLOT_BYTES {
-        let fault = Fault { kind: FaultKind::Memory, instruction: struck.instruction(), address: slot, stack };
+    if stack < start + STACK_GUARD_BYTES + ROOM_BYTES || stack > start + stack::bytes_at(start) {
+        let fault = Fault { kind: FaultKind::Memory, instruction: struck.instruction(), address: start, stack };
         end_sip(struck, top, fault);
         return;
     }
@@ -241,7 +241,7 @@ fn report_refused_call(call: libc::greg_t, instruction: usize) {
 /// Redirects the interrupted thread to the kernel's fault entry, on its own stack: below its frames, which the kernel
 /// looks at, or if there is no room for it, at its top.
 fn end_sip(struck: &mut Struck<'_>, top: usize, fault: Fault) {
-    let has_room = (slot_of(top) + STACK_RESERVE_BYTES + RED_ZONE_BYTES..=top).contains(&fault.stack);
+    let has_room = (stack::start(top - 1) + STACK_RESERVE_BYTES + RED_ZONE_BYTES..=top).contains(&fault.stack);
     let above = if has_room { fault.stack - RED_ZONE_BYTES } else { top };
     let record = (above - size_of::<Fault>()) & !0xf;
     // SAFETY: the record lies in the interrupted thread's own stack slot, which is mapped and writable above its guard
@@ -251,11 +251,6 @@ fn end_sip(struck: &mut Struck<'_>, top: usize, fault: Fault) {
     struck.registers[libc::REG_RDI as usize] = record as libc::greg_t;
     struck.registers[libc::REG_EFL as usize] &= !FLAGS_CLEARED;
     struck.resume_at(trampoline::fault(), record);
-}
-
-/// Returns the first address of the slot whose highest usable address is `top`.
-fn slot_of(top: usize) -> usize {
-    (top - 1) & !(STACK_SLOT_BYTES - 1)
 }
 
 fn fault_kind(signal: libc::c_int, trap: i64, instruction: usize, in_sip_code: bool) -> FaultKind {
@@ -362,13 +357,6 @@ impl Write for Line {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_slot_of_a_top_is_found_with_and_without_a_thread_block_above() {
-        let slot = 7 * STACK_SLOT_BYTES;
-        assert_eq!(slot_of(slot + STACK_SLOT_BYTES), slot);
-        assert_eq!(slot_of(slot + STACK_SLOT_BYTES - 1024), slot);
-    }
 
     #[test]
     fn a_long_line_is_cut() {

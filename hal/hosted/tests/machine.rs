@@ -86,11 +86,12 @@ fn an_interrupt_without_room_on_the_stack_is_a_stack_overflow() {
     let entry = map_code(code::loop_on_stack());
     on_processor(move || {
         let slot = new_slot();
-        assert_eq!(run_sip(entry, slot, slot + STACK_GUARD_BYTES + 1024), FAULTED);
+        let start = abi::stack::start(slot);
+        assert_eq!(run_sip(entry, slot, start + STACK_GUARD_BYTES + 1024), FAULTED);
         let fault = take_fault().expect("a fault");
         assert_eq!(fault.kind, FaultKind::Memory);
-        assert!((slot..slot + STACK_GUARD_BYTES).contains(&fault.address));
-        assert_eq!(fault.stack, slot + STACK_GUARD_BYTES + 1024);
+        assert!((start..start + STACK_GUARD_BYTES).contains(&fault.address));
+        assert_eq!(fault.stack, start + STACK_GUARD_BYTES + 1024);
     });
 }
 
@@ -174,6 +175,7 @@ fn a_stack_overflow_hits_the_guard() {
         assert_eq!(run_sip(entry, slot, 0), FAULTED);
         let fault = take_fault().expect("a fault");
         assert_eq!(fault.kind, FaultKind::Memory);
+        let slot = abi::stack::start(slot);
         assert!(slot <= fault.address && fault.address < slot + STACK_GUARD_BYTES + abi::limits::STACK_RESERVE_BYTES);
     });
 }
@@ -182,7 +184,7 @@ fn a_stack_overflow_hits_the_guard() {
 fn twenty_thousand_guards_need_few_mappings_and_outlive_a_decommit() {
     let stacks = machine().layout().stacks;
     for slot in 0..20_000 {
-        machine().guard(stacks.base + slot * STACK_SLOT_BYTES, STACK_GUARD_BYTES);
+        machine().guard(abi::stack::start(stacks.base + slot * STACK_SLOT_BYTES), STACK_GUARD_BYTES);
     }
     if host_has_light_guards() {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("the process's mappings");
@@ -190,7 +192,7 @@ fn twenty_thousand_guards_need_few_mappings_and_outlive_a_decommit() {
     }
     machine().decommit(stacks.base + 5 * STACK_SLOT_BYTES, STACK_SLOT_BYTES);
     for slot in [0, 5, 19_999] {
-        let guard = stacks.base + slot * STACK_SLOT_BYTES;
+        let guard = abi::stack::start(stacks.base + slot * STACK_SLOT_BYTES);
         let (fault, _) = fault_of(code::write_there(), guard + 8);
         assert_eq!((fault.kind, fault.address), (FaultKind::Memory, guard + 8));
         let entry = map_code(code::write_there());

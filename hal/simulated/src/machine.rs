@@ -11,7 +11,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use abi::limits::STACK_SLOT_BYTES;
+use abi::stack;
 use hal_api::{
     AfterCall, Arena, Device, DeviceFailure, DeviceKind, DeviceRequest, KernelEntries, Layout, Machine, MapError,
     ObservedCall, Segment, Submitted,
@@ -38,7 +38,7 @@ pub const MAX_PROCESSORS: usize = 8;
 
 /// Arenas: where nothing is mapped in a process of Linux unless asked for.
 const IMAGES: Arena = Arena { base: 0x1000_0000_0000, bytes: 1 << 30 };
-const STACKS: Arena = Arena { base: 0x1100_0000_0000, bytes: 16_384 * STACK_SLOT_BYTES };
+const STACKS: Arena = Arena { base: 0x1100_0000_0000, bytes: stack::range_bytes(16_384) };
 const MEMORY_BASE: usize = 0x1200_0000_0000;
 
 /// Turns of spin loops after which nobody is expected to release the lock.

@@ -10,7 +10,8 @@ use core::mem::offset_of;
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, Ordering};
 
-use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
+use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES};
+use abi::stack;
 use hal_api::{Fault, FaultKind, KernelEntries};
 use x86_64::registers::control::Cr2;
 
@@ -304,10 +305,10 @@ fn interrupt_sip(entries: &KernelEntries, frame: &mut Frame) {
         // No thread runs: the kernel is switching between two, and its flag is set.
         return;
     }
-    let slot = slot_of(top);
+    let lowest = stack::start(top - 1);
     let stack = frame.rsp as usize;
-    if stack < slot + STACK_GUARD_BYTES + ROOM_BYTES || stack > slot + STACK_SLOT_BYTES {
-        end_sip(frame, top, FaultKind::Memory, slot);
+    if stack < lowest + STACK_GUARD_BYTES + ROOM_BYTES || stack > lowest + stack::bytes_at(lowest) {
+        end_sip(frame, top, FaultKind::Memory, lowest);
         return;
     }
     let place = stack - RED_ZONE_BYTES - size_of::<usize>();
@@ -357,7 +358,7 @@ fn exception(frame: &mut Frame, address: usize) {
 fn end_sip(frame: &mut Frame, top: usize, kind: FaultKind, address: usize) {
     let record_below = |above: usize| (above - size_of::<Fault>()) & !0xf;
     let stack = frame.rsp as usize;
-    let has_room = (slot_of(top) + STACK_RESERVE_BYTES + RED_ZONE_BYTES..=top).contains(&stack);
+    let has_room = (stack::start(top - 1) + STACK_RESERVE_BYTES + RED_ZONE_BYTES..=top).contains(&stack);
     let record = Some(stack).filter(|_| has_room && kind != FaultKind::OutOfMemory);
     let record = record.map(|stack| record_below(stack - RED_ZONE_BYTES)).filter(|&record| is_mapped(record));
     let record = record.unwrap_or_else(|| record_below(top));
@@ -377,11 +378,6 @@ fn end_sip(frame: &mut Frame, top: usize, kind: FaultKind, address: usize) {
 fn is_mapped(record: usize) -> bool {
     let ends = [record, record + size_of::<Fault>() - 1];
     ends.iter().all(|&address| paging::grow_stack(address, For::Kernel).is_ok())
-}
-
-/// Returns the first address of the slot whose highest usable address is `top`.
-fn slot_of(top: usize) -> usize {
-    (top - 1) & !(STACK_SLOT_BYTES - 1)
 }
 
 fn fault_kind(frame: &Frame, in_sip: bool) -> FaultKind {

@@ -10,7 +10,8 @@
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES, WINDOW_BYTES};
+use abi::limits::WINDOW_BYTES;
+use abi::stack;
 use x86_64::instructions::tlb;
 use x86_64::{PhysAddr, VirtAddr};
 
@@ -29,8 +30,8 @@ const TABLE: u64 = PRESENT | WRITABLE;
 
 /// Start of the stacks.
 pub(crate) const STACKS_BASE: usize = 0x1000_0000_0000;
-/// Size of the stacks' range: 65,536 slots.
-pub(crate) const STACKS_BYTES: usize = 65_536 * STACK_SLOT_BYTES;
+/// Size of the stacks' range: 65,536 of the usual size, and the larger ones.
+pub(crate) const STACKS_BYTES: usize = stack::range_bytes(65_536);
 /// Start of the kernel's heap.
 const HEAP_BASE: usize = 0x2000_0000_0000;
 const HEAP_MAX_BYTES: usize = 64 << 30;
@@ -234,9 +235,9 @@ pub(crate) fn unmap_identity(start: usize, end: usize) {
     }
 }
 
-/// Returns whether an address may get a stack page: it is in a slot, above its guard.
+/// Returns whether an address may get a stack page: it is in a stack, above its guard.
 pub(crate) fn is_stack(address: usize) -> bool {
-    address.wrapping_sub(STACKS_BASE) < STACKS_BYTES && address % STACK_SLOT_BYTES >= STACK_GUARD_BYTES
+    address.wrapping_sub(STACKS_BASE) < STACKS_BYTES && stack::is_usable(address)
 }
 
 /// Maps a zeroed stack page. Another processor may do the same concurrently.

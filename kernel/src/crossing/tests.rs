@@ -6,6 +6,7 @@ use alloc::string::{String, ToString};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use abi::ProcessState;
+use abi::limits::STACK_GUARD_BYTES;
 
 use super::*;
 use crate::process::ProcessRef;
@@ -70,7 +71,7 @@ fn a_call_reaches_the_handler_with_the_message_buffer_and_its_answer_comes_back(
         call("stack_left", &[])
     });
     domains::script(domain, move |context| {
-        let left = STACK_SLOT_BYTES - 1024 - 4096 - STACK_RESERVE_BYTES;
+        let left = abi::stack::USUAL_BYTES - 1024 - 4096 - STACK_RESERVE_BYTES;
         assert_eq!(context.registers[DomainContext::RDX], left as u64);
         call("thread_exit", &[])
     });
@@ -121,7 +122,7 @@ fn a_number_that_no_function_has_ends_the_sip() {
 fn a_call_with_the_stack_used_up_ends_the_sip_as_it_does_outside() {
     let _alone = alone();
     let (process, domain, thread) = started();
-    let stack = thread.inside.stack.load(Ordering::Relaxed);
+    let stack = thread.inside.low.load(Ordering::Relaxed);
     domains::script(domain, move |context| {
         context.registers[DomainContext::RSP] = (stack + STACK_RESERVE_BYTES - 8) as u64;
         call("thread_yield", &[])
@@ -161,7 +162,7 @@ fn stacks_grow_and_other_faults_end_the_sip() {
     let _alone = alone();
     let (process, domain, thread) = started();
     let stack = thread.inside.stack.load(Ordering::Relaxed);
-    let page = stack + STACK_GUARD_BYTES;
+    let page = stack::start(stack) + STACK_GUARD_BYTES;
     assert!(domains::reached_from(page).is_empty());
     domains::script(domain, move |_| missing(page + 8));
     domains::script(domain, move |_| {
@@ -177,7 +178,7 @@ fn stacks_grow_and_other_faults_end_the_sip() {
         run();
         assert_eq!(process.state(), ProcessState::Ended);
     }
-    for address in [0, usize::MAX, stack + STACK_SLOT_BYTES + STACK_GUARD_BYTES] {
+    for address in [0, usize::MAX, stack::start(stack + STACK_SLOT_BYTES) + STACK_GUARD_BYTES] {
         let (process, domain, _) = started();
         domains::script(domain, move |_| missing(address));
         run();
@@ -189,7 +190,7 @@ fn stacks_grow_and_other_faults_end_the_sip() {
 fn a_stack_of_another_domain_is_not_mapped() {
     let _alone = alone();
     let ((victim, _, thread), (process, domain, _)) = (started(), started());
-    let page = thread.inside.stack.load(Ordering::Relaxed) + STACK_GUARD_BYTES;
+    let page = stack::start(thread.inside.stack.load(Ordering::Relaxed)) + STACK_GUARD_BYTES;
     let other = victim.space.get().expect("a space").domain().0;
     domains::script(other, |_| call("thread_exit", &[]));
     domains::script(domain, move |_| missing(page));
@@ -211,4 +212,35 @@ fn a_killed_thread_does_not_enter_its_domain_again() {
     run();
     assert_eq!((why(process).as_str(), ENTERED.load(Ordering::Relaxed)), ("killed", 1));
     assert_eq!(counts(), before);
+}
+
+/// Its own stack is the large one, the kernel's for it is not. What it has beyond the usual size is charged while the
+/// thread lives, and a thread for which there is no quota is refused.
+#[test]
+fn a_large_stack_is_in_the_domain_and_is_charged() {
+    let _alone = alone();
+    let before = counts();
+    let process = with_quota(|quota| (quota.threads, quota.memory_kib, quota.stack_kib) = (4, 1600, 1024));
+    let (_, domain) = put_apart(process);
+    process.state.store(ProcessState::Running as u64, Ordering::Release);
+    let make = || thread::create(process, ENTRY, Argument::ThreadBlock);
+    let [first, second] = [make(), make()].map(|thread| thread.expect("a thread"));
+    let (own, kernels) = (first.sip_block_address(), first.block_address());
+    assert_eq!((stack::bytes_at(own), stack::bytes_at(kernels)), (1024 * 1024, stack::USUAL_BYTES));
+    assert_eq!(first.limit.load(Ordering::Relaxed), stack::start(kernels) + STACK_RESERVE_BYTES);
+    assert_eq!(process.page_usage(), (2 * 192, 400));
+    assert_eq!((make().err(), process.page_usage().0), (Some(abi::Status::QuotaExceeded), 2 * 192));
+    let lowest = stack::start(own) + STACK_GUARD_BYTES;
+    domains::script(domain, move |_| missing(lowest));
+    domains::script(domain, move |_| {
+        assert!(domains::reached_from(lowest).contains(&domain));
+        call("thread_exit", &[])
+    });
+    domains::script(domain, |_| call("thread_exit", &[]));
+    sched::make_runnable(first);
+    run();
+    assert_eq!(process.page_usage().0, 192);
+    sched::make_runnable(second);
+    run();
+    assert_eq!((process.state(), counts()), (ProcessState::Ended, before));
 }

@@ -1,16 +1,16 @@
 //! Stacks, paged memory and principals.
 
 use abi::Status;
-use abi::limits::{STACK_RESERVE_BYTES, STACK_SLOT_BYTES, TEXT_BYTES};
+use abi::limits::{STACK_RESERVE_BYTES, TEXT_BYTES};
 
 use super::caller;
 use super::channels::peer_principal;
-use crate::{arch, channel, claims, cpu};
+use crate::{arch, channel, claims, cpu, memory};
 
 pub fn stack_bounds() -> Result<u64, Status> {
     let caller = caller()?;
     let end = caller.thread.sip_block_address();
-    let low = (end & !(STACK_SLOT_BYTES - 1)) + STACK_RESERVE_BYTES;
+    let low = memory::stack_start(end) + STACK_RESERVE_BYTES;
     caller.buffer.write_words(&[low as u64, end as u64]);
     Ok((end - low) as u64)
 }
@@ -18,7 +18,7 @@ pub fn stack_bounds() -> Result<u64, Status> {
 #[inline(always)]
 pub fn stack_left() -> Result<u64, Status> {
     // The entry has made sure of the reserve.
-    Ok(arch::stack_left().wrapping_sub(STACK_RESERVE_BYTES) as u64)
+    Ok(arch::stack_pointer().wrapping_sub(arch::stack_limit()) as u64)
 }
 
 pub fn stack_left_in_domain() -> Result<u64, Status> {

@@ -8,7 +8,6 @@
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-use abi::limits::{STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
 use abi::{EpitaphKind, TraceKind, TraceRecord};
 
 use crate::channel::{CHANNELS, endpoint_at};
@@ -51,8 +50,7 @@ impl Place {
 
     /// At a call with less stack left than the kernel needs.
     pub fn overflowed(thread: ThreadRef) -> Place {
-        let slot = thread.block_address() & !(STACK_SLOT_BYTES - 1);
-        Place { fault: None, stack: slot + STACK_RESERVE_BYTES }
+        Place { fault: None, stack: thread.limit.load(Ordering::Relaxed) }
     }
 }
 

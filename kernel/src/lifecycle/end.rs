@@ -160,6 +160,8 @@ fn thread_ended(process: ProcessRef, thread: ThreadRef) {
             end.left = true;
         }
     }
+    // While it still stands on it, but the SIP may be another one when it does not.
+    process.refund_stack(abi::stack::size_at(thread.sip_block_address()));
     if process.live_threads.fetch_sub(1, Ordering::AcqRel) == 1 {
         if !dying {
             let mut life = process.life.lock();

@@ -7,7 +7,7 @@
 use core::sync::atomic::Ordering;
 
 use abi::limits::{self, PAGE_BYTES};
-use abi::{Status, TraceKind};
+use abi::{Status, TraceKind, stack};
 
 use super::{Blocks, ImageData, Pages, Process, ProcessRef};
 use crate::memory::{self, windows::Window};
@@ -353,6 +353,36 @@ impl Slot<Process> {
                 space.unmap(data.address, data.pages * PAGE_BYTES);
             }
             memory::free_pages(data.memory, data.pages, None);
+        }
+    }
+
+    /// The number of the size that its threads' stacks have: see [`stack`].
+    pub fn stack_size(&self) -> usize {
+        stack::size_number(self.quota().stack_kib as usize * 1024).unwrap_or(0)
+    }
+
+    /// Charges a stack of a size to its memory. What one of the usual size has is not counted: the number of threads
+    /// limits that.
+    #[inline(never)]
+    pub fn charge_stack(&self, size: usize) -> Result<(), Status> {
+        if size == 0 {
+            return Ok(());
+        }
+        let more = stack::pages_beyond_usual(stack::USUAL_BYTES << size);
+        let mut pages = self.pages.lock();
+        if pages.count + more > self.quota().memory_kib as usize * 1024 / PAGE_BYTES {
+            drop(pages);
+            return Err(self.quota_exceeded(QUOTA_MEMORY));
+        }
+        pages.count += more;
+        Ok(())
+    }
+
+    /// Refunds a charge of [`charge_stack`](Self::charge_stack).
+    #[inline(never)]
+    pub fn refund_stack(&self, size: usize) {
+        if size > 0 {
+            self.pages.lock().count -= stack::pages_beyond_usual(stack::USUAL_BYTES << size);
         }
     }
 

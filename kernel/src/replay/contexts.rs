@@ -6,15 +6,15 @@
 use alloc::boxed::Box;
 use core::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
-use abi::AbiReturn;
-use abi::limits::{MESSAGE_WORDS, NEVER, STACK_GUARD_BYTES, STACK_SLOT_BYTES};
+use abi::limits::{MESSAGE_WORDS, NEVER, STACK_GUARD_BYTES, STACK_RESERVE_BYTES, STACK_SLOT_BYTES};
+use abi::{AbiReturn, stack};
 use hal_api::{Fault, KernelEntries};
 
 use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
 use crate::process::Epitaph;
 use crate::thread::{self, MessageBuffer};
-use crate::{arch, memory};
+use crate::{arch, cpu, memory};
 
 use super::{output, position};
 
@@ -91,7 +91,7 @@ impl Context {
         {
             return None;
         }
-        machine().guard(slot, STACK_GUARD_BYTES);
+        machine().guard(stack::start(slot), STACK_GUARD_BYTES);
         memory::clear_thread_block(block, hooks().table_address, handle);
         // SAFETY: the slot lies in the stack arena, whole and aligned, and nothing runs in it any more; a colour is a
         // multiple of 16, and the block aligned to 1024.
@@ -117,6 +117,7 @@ impl Context {
         CURRENT.set(Some(self));
         CURRENT_BLOCK.store(self.block, Ordering::Relaxed);
         LIMIT_NS.store(limit_ns, Ordering::Relaxed);
+        cpu::this().stack_limit.store(stack::start(self.block) + STACK_RESERVE_BYTES, Ordering::Relaxed);
         // SAFETY: it was saved by `back` or made by `start`, and runs nowhere; no lock is held.
         unsafe { arch::switch(&MAIN, self.saved.load(Ordering::Relaxed), &LEFT) };
         STOP.lock().take().unwrap_or(Stop::Endless)

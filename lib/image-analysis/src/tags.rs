@@ -241,6 +241,6 @@ mod tests {
         assert_eq!(kernel_function(8), Some(0), "{}", first.name);
         assert_eq!((kernel_function(0), kernel_function(12), kernel_function(-8)), (None, None, None));
         assert_eq!(kernel_function(8 + 8 * abi::FUNCTIONS.len() as i64), None);
-        assert_eq!((TABLE, SLOT_MASK), (-0x1ff, 0x3ffff));
+        assert_eq!((TABLE, SLOT_MASK), (-0x1ff, 0x7f_ffff));
     }
 }

@@ -15,6 +15,7 @@ mod codec;
 mod device;
 mod manifest;
 pub mod pattern;
+mod quota;
 mod requirement;
 mod rights;
 mod system;
@@ -26,9 +27,10 @@ pub use codec::DecodeError;
 pub use device::{AddressRange, DeviceNeed, MEMORY_END, PORTS_END};
 pub use manifest::{
     Awaited, Category, Code, ContractSide, ContractUse, Digest, Domain, EndpointSlot, Manifest, Parameter,
-    ParameterKind, Permission, Provide, Quota, Restart, SYSTEM_NAME, Side, Source, Supervision, Value, Version, Whose,
+    ParameterKind, Permission, Provide, Restart, SYSTEM_NAME, Side, Source, Supervision, Value, Version, Whose,
     is_name, is_path, is_program_name, may_give,
 };
+pub use quota::Quota;
 pub use requirement::Requirement;
 pub use rights::Rights;
 pub use system::{Bind, Deny, Instance, ParameterSetting, Setting, SystemManifest};

@@ -103,6 +103,7 @@ pub(crate) fn quota(root: &Table<'_, '_>) -> Quota {
         ("handles", &mut quota.handles),
         ("channels", &mut quota.channels),
         ("children", &mut quota.children),
+        ("stack_kib", &mut quota.stack_kib),
     ];
     for (key, place) in rows {
         if let Some(number) = table.judged(key) {

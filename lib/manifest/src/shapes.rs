@@ -441,6 +441,12 @@ static QUOTA: Shape = shape(
         optional("handles", Kind::Number(0, Quota::MAX.handles as i64), "128", "handles at a time"),
         optional("channels", Kind::Number(0, Quota::MAX.channels as i64), "64", "channels it created, at a time"),
         optional("children", Kind::Number(0, Quota::MAX.children as i64), "0", "child processes at a time"),
+        optional(
+            "stack_kib",
+            Kind::Number(Quota::USUAL_STACK_KIB as i64, Quota::MAX.stack_kib as i64),
+            "256",
+            "the stack of each thread, in KiB: 256, 512, 1024, 2048, 4096 or 8192; beyond 256 it counts as `memory_kib`",
+        ),
     ],
 );
 

@@ -146,8 +146,9 @@ fn mistakes_that_show_in_one_value_are_refused() {
         for path in fixtures {
             let name = path.file_stem().expect("a fixture has a name").to_string_lossy().to_uppercase();
             let code = name.split('_').next().unwrap_or_default();
-            // Faults in the base of a system are not in the system's own file.
-            if !SHOWN.iter().any(|shown| shown.text() == code) || name.ends_with("_IN_THE_BASE") {
+            // Faults in the base of a system are not in the system's own file; of a stack the schema knows the range alone.
+            let is_elsewhere = name.ends_with("_IN_THE_BASE") || name.starts_with("I190_STACK");
+            if !SHOWN.iter().any(|shown| shown.text() == code) || is_elsewhere {
                 continue;
             }
             assert!(judge.complaint(&read(&path)).is_some(), "{} is not refused", path.display());

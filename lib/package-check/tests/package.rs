@@ -184,6 +184,9 @@ fn manifests_that_are_not_sound() {
         ("of its type", |m| m.parameters[0].default = Some(Value::Integer(1))),
         ("threads", |m| m.quota.threads = 0),
         ("memory_kib", |m| m.quota.memory_kib = u32::MAX),
+        ("stack_kib", |m| m.quota.stack_kib = 0),
+        ("stack_kib", |m| m.quota.stack_kib = 1 << 31),
+        ("counts as memory", |m| (m.quota.stack_kib, m.quota.memory_kib) = (8192, 7936)),
     ];
     for (phrase, change) in changes {
         let mut bad = manifest();

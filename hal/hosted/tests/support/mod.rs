@@ -136,7 +136,7 @@ pub fn completion(token: u64) -> (u64, bool) {
 pub fn new_slot() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(30_000);
     let slot = machine().layout().stacks.base + NEXT.fetch_add(1, Ordering::SeqCst) * STACK_SLOT_BYTES;
-    machine().guard(slot, STACK_GUARD_BYTES);
+    machine().guard(abi::stack::start(slot), STACK_GUARD_BYTES);
     slot
 }
 

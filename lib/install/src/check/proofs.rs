@@ -114,8 +114,14 @@ fn of_program(prove: &mut impl FnMut(Topic, String), after: &Installed, manifest
     prove(
         Topic::Quotas,
         format!(
-            "{} KiB of memory, {} KiB of blocks, {} threads, {} handles, {} channels, {} children",
-            quota.memory_kib, quota.block_kib, quota.threads, quota.handles, quota.channels, quota.children
+            "{} KiB of memory, {} KiB of blocks, {} threads, {} handles, {} channels, {} children, {} KiB of stack",
+            quota.memory_kib,
+            quota.block_kib,
+            quota.threads,
+            quota.handles,
+            quota.channels,
+            quota.children,
+            quota.stack_kib
         ),
     );
     let supervision = &manifest.supervision;

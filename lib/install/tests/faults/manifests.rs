@@ -218,6 +218,14 @@ fn limits(bad: &mut Bad<'_>) {
     bad("no thread", Code::QuotaRange, &|manifest| manifest.quota.threads = 0);
     bad("all memory", Code::QuotaRange, &|manifest| manifest.quota.memory_kib = u32::MAX);
     bad("many handles", Code::QuotaRange, &|manifest| manifest.quota.handles = (1 << 20) + 1);
+    bad("no stack", Code::QuotaRange, &|manifest| manifest.quota.stack_kib = 0);
+    bad("a stack of an odd size", Code::QuotaRange, &|manifest| manifest.quota.stack_kib = 300);
+    bad("a stack of 16 MiB", Code::QuotaRange, &|manifest| {
+        (manifest.quota.stack_kib, manifest.quota.memory_kib) = (16_384, 65_536);
+    });
+    bad("a stack that is more than all memory", Code::QuotaRange, &|manifest| {
+        (manifest.quota.stack_kib, manifest.quota.memory_kib) = (1024, 768);
+    });
     bad("handles for no endpoint", Code::QuotaHandles, &|manifest| manifest.quota.handles = 1);
     bad("a wait of days", Code::SupervisionRange, &|manifest| manifest.supervision.backoff_max_ms = u32::MAX);
     bad("waits that shrink", Code::SupervisionOrder, &|manifest| {

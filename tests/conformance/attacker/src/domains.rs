@@ -6,10 +6,11 @@
 use core::arch::asm;
 
 use sip::abi::limits::{MESSAGE_WORDS, STACK_SLOT_BYTES};
+use sip::abi::stack::USUAL_BYTES;
 
 use crate::Act;
 use crate::messages::{GIVE, send};
-use crate::raw::{entry_address, must, number_of, set_words, slot, word};
+use crate::raw::{entry_address, must, number_of, set_words, slot, stack_start, word};
 
 pub(crate) const ACTS: &[(&str, Act)] = &[
     ("domain-instruction", |number| instruction(number)),
@@ -165,7 +166,7 @@ fn address(number: u64) -> usize {
         10 => slot() - 64,
         11 => slot() + 2 * STACK_SLOT_BYTES - 64,
         // The guard of this one.
-        12 => slot() + 64,
+        12 => stack_start() + 64,
         // Memory before and after a page of this program.
         13 => own_page - (1 << 20),
         14 => own_page + (16 << 20),
@@ -495,7 +496,7 @@ fn send_by_forged_exit(client: u64, block: u64, bytes: u64) {
     put(GATE, number_of("channel_send") as u64);
     put(ARGUMENTS, client);
     put(ARGUMENTS + 8, sip::abi::message_word(GIVE, 0, 1, 0));
-    put(STACK, (slot() + STACK_SLOT_BYTES / 2) as u64);
+    put(STACK, (stack_start() + USUAL_BYTES / 2) as u64);
     put(INSTRUCTION, 0);
     put(IS_WHOLE, 0);
     let turn: *mut u32 = core::ptr::with_exposed_provenance_mut(page + TURN);
@@ -573,7 +574,7 @@ fn deaf() -> i32 {
     // `ucontext_t`: the registers from word 5 on, in Linux's order; RSP, RIP, the flags and the segments are numbers 15
     // to 18; the signal mask is word 37.
     let mut frame = [0u64; 128];
-    frame[5 + 15] = (slot() + STACK_SLOT_BYTES / 2) as u64;
+    frame[5 + 15] = (stack_start() + USUAL_BYTES / 2) as u64;
     frame[5 + 17] = 0x202;
     frame[5 + 18] = 0x33 | 0x2b << 48;
     frame[37] = u64::MAX;

@@ -5,13 +5,13 @@
 
 use core::arch::asm;
 
-use sip::abi::limits::STACK_SLOT_BYTES;
+use sip::abi::stack::USUAL_BYTES;
 
 use crate::Act;
 use crate::domains::{
     ARGUMENTS, FUTEX, GATE, INSTRUCTION, IS_WHOLE, KIND, RUNNER, SIGRETURN, STACK, STUB, TURN, raw_call, window,
 };
-use crate::raw::{number_of, slot};
+use crate::raw::{number_of, stack_start};
 
 pub(crate) const ACTS: &[(&str, Act)] = &[("domain-leave", |way| leave(way)), ("domain-look", |_| look())];
 
@@ -74,7 +74,7 @@ fn leave(way: u64) -> i32 {
     put(KIND, 1);
     put(GATE, number_of("process_exit") as u64);
     put(ARGUMENTS, 0);
-    put(STACK, (slot() + STACK_SLOT_BYTES / 2) as u64);
+    put(STACK, (stack_start() + USUAL_BYTES / 2) as u64);
     put(INSTRUCTION, 0);
     put(IS_WHOLE, 0);
     // SAFETY: none; it is this program's own end.

@@ -3,7 +3,7 @@
 use core::arch::asm;
 
 use sip::Status;
-use sip::abi::{AbiReturn, FUNCTIONS, ThreadBlock, limits};
+use sip::abi::{AbiReturn, FUNCTIONS, ThreadBlock, limits, stack};
 
 /// Maximum arguments of a function in the table.
 pub(crate) const MAX_ARGUMENTS: usize = 6;
@@ -12,10 +12,15 @@ type Entry = extern "C" fn(u64, u64, u64, u64, u64, u64) -> AbiReturn;
 
 /// The lowest address of the calling thread's stack slot.
 pub(crate) fn slot() -> usize {
-    let stack: usize;
+    let pointer: usize;
     // SAFETY: reads a register.
-    unsafe { asm!("mov {}, rsp", out(reg) stack, options(nomem, nostack, preserves_flags)) };
-    stack & !(limits::STACK_SLOT_BYTES - 1)
+    unsafe { asm!("mov {}, rsp", out(reg) pointer, options(nomem, nostack, preserves_flags)) };
+    pointer & !(limits::STACK_SLOT_BYTES - 1)
+}
+
+/// The lowest address of the calling thread's stack: its guard's.
+pub(crate) fn stack_start() -> usize {
+    stack::start(slot())
 }
 
 fn thread_block() -> *mut ThreadBlock {

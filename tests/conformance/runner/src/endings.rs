@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 
 use sip::process::EpitaphKind;
 
-use crate::job::{ATTACKER, CITIZEN, Job, VICTIM};
+use crate::job::{ATTACKER, CITIZEN, DEEP, Job, VICTIM};
 use crate::{Body, Outcome, Test, check};
 
 /// A program, and its required exit.
@@ -33,6 +33,16 @@ const fn fault(name: &'static str, act: &'static str, says: &'static [&'static s
 
 const fn overflow(name: &'static str, act: &'static str, says: &'static [&'static str]) -> Ending {
     Ending { name, program: ATTACKER, act, number: 0, kind: EpitaphKind::StackOverflow, says }
+}
+
+/// An act with large stacks, which ends well.
+const fn deep(name: &'static str, act: &'static str) -> Ending {
+    Ending { name, program: DEEP, act, number: 0, kind: EpitaphKind::Exited, says: &[] }
+}
+
+/// An act that goes past the end of a large stack.
+const fn deep_overflow(name: &'static str, act: &'static str, says: &'static [&'static str]) -> Ending {
+    Ending { name, program: DEEP, act, number: 0, kind: EpitaphKind::StackOverflow, says }
 }
 
 /// A message forbidden by the contract: the epitaph names message, state and contract.
@@ -100,6 +110,12 @@ const ENDINGS: &[Ending] = &[
     overflow("stack: a kernel call with the stack used up", "call-at-stack-end", &["called the kernel"]),
     overflow("stack: recursion on a second thread", "recurse-on-thread", &["stack"]),
     overflow("stack: recursion into the kernel", "recurse-into-kernel", &["stack"]),
+    deep("stack: large ones, of two threads at once, are used to their ends", "use-stacks"),
+    deep("stack: what large ones have beyond the usual size is charged", "stack-quota"),
+    deep_overflow("stack: endless recursion on a large one", "recurse", &["used up its stack"]),
+    deep_overflow("stack: a kernel call with a large one used up", "call-at-stack-end", &["called the kernel"]),
+    deep_overflow("stack: recursion on a large one of a second thread", "recurse-on-thread", &["stack"]),
+    deep_overflow("stack: recursion into the kernel on a large one", "recurse-into-kernel", &["stack"]),
     violation("contract: out of state", "send-out-of-state", &["Answer", "READY", "Errand"]),
     violation("contract: twice in a row", "send-twice-in-a-row", &["Call", "READY after Call", "Errand"]),
     violation("contract: a message that does not exist", "send-unknown", &["message 999", "READY", "Errand"]),
@@ -185,7 +201,7 @@ pub(crate) fn tests() -> Vec<Test> {
 
 /// Starts every program once, so that its image is mapped.
 pub(crate) fn load_programs() {
-    for program in [CITIZEN, ATTACKER, VICTIM] {
+    for program in [CITIZEN, ATTACKER, DEEP, VICTIM] {
         // A program that cannot start fails every test by itself.
         if let Err(why) = Job::new(program, "exit").succeed() {
             sip::log!("{program}: {}", format!("{why}"));

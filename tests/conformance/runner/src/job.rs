@@ -13,6 +13,8 @@ pub(crate) const CITIZEN: &str = "conformance-citizen";
 pub(crate) const DRIVER: &str = "conformance-driver";
 /// The unsafe one with permissions, to be killed.
 pub(crate) const VICTIM: &str = "conformance-victim";
+/// The unsafe one with large stacks.
+pub(crate) const DEEP: &str = "conformance-deep";
 /// The unsafe one.
 pub(crate) const ATTACKER: &str = "conformance-attacker";
 

@@ -5,12 +5,14 @@ use std::path::Path;
 use elf::ElfBytes;
 use elf::endian::LittleEndian;
 use end_to_end::{bare_system, machine_program, target};
-use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, OpKind, Register};
+use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, Register};
 
 /// A fault on the guard page within this many bytes of an entry is the caller's (`MAX_PROLOGUE_BYTES`).
 const PROLOGUE_BYTES: u64 = 48;
 /// Maximum bytes decoded of an entry; the check is far earlier.
 const DECODED_BYTES: usize = 256;
+/// Offset of the stack limit in the kernel's block of a processor (`CPU_STACK_LIMIT`).
+const STACK_LIMIT: u64 = 24;
 
 #[test]
 fn hosted_entries_check_the_stack_first() {
@@ -57,7 +59,7 @@ fn entry_of(symbol: &str) -> Option<&'static str> {
     abi::FUNCTIONS.iter().map(|function| function.name).find(is_entry)
 }
 
-/// Whether the code pushes only within its first bytes before the first branch, compares with the reserve right before
+/// Whether the code pushes only within its first bytes before the first branch, compares with the stack limit right before
 /// that branch, and makes no call until then.
 fn check_entry(code: &[u8]) -> Result<(), String> {
     let mut compared = false;
@@ -67,7 +69,7 @@ fn check_entry(code: &[u8]) -> Result<(), String> {
             FlowControl::ConditionalBranch if compared => return Ok(()),
             other => return Err(format!("goes on by {other:?} at +{:#x} without a check", instruction.ip())),
         }
-        compared = compares_with_reserve(&instruction);
+        compared = compares_with_limit(&instruction);
         if uses_stack(&instruction) && instruction.next_ip() > PROLOGUE_BYTES {
             return Err(format!("uses the stack at +{:#x} before its check", instruction.ip()));
         }
@@ -75,24 +77,26 @@ fn check_entry(code: &[u8]) -> Result<(), String> {
     Err("has no check".into())
 }
 
-fn compares_with_reserve(instruction: &Instruction) -> bool {
-    let compares = matches!(
-        instruction.code(),
-        Code::Cmp_EAX_imm32 | Code::Cmp_RAX_imm32 | Code::Cmp_rm32_imm32 | Code::Cmp_rm64_imm32
-    );
-    // Slightly less for a `greater` comparison, slightly more in a measuring variant.
-    let reserve = abi::limits::STACK_RESERVE_BYTES as u64;
-    compares && instruction.op0_kind() == OpKind::Register && instruction.immediate(1).abs_diff(reserve) <= 256
+/// Whether it compares with the running thread's stack limit, in the processor's block.
+fn compares_with_limit(instruction: &Instruction) -> bool {
+    instruction.code() == Code::Cmp_r64_rm64
+        && instruction.segment_prefix() == Register::GS
+        && (instruction.memory_base(), instruction.memory_index()) == (Register::None, Register::None)
+        && instruction.memory_displacement64() == STACK_LIMIT
 }
 
 fn uses_stack(instruction: &Instruction) -> bool {
-    instruction.is_stack_instruction() || matches!(instruction.memory_base(), Register::RSP | Register::RBP)
+    let reaches = instruction.mnemonic() != Mnemonic::Lea;
+    instruction.is_stack_instruction() || reaches && matches!(instruction.memory_base(), Register::RSP | Register::RBP)
 }
 
 #[test]
 fn an_entry_without_a_check_is_found() {
-    let checked = [0x55, 0x89, 0xE0, 0x3D, 0x00, 0x90, 0, 0, 0x72, 0x00];
+    let checked = [0x55, 0x65, 0x48, 0x3B, 0x24, 0x25, 24, 0, 0, 0, 0x72, 0x00];
     assert_eq!(check_entry(&checked), Ok(()));
+    let mut elsewhere = checked;
+    elsewhere[6] = 16;
+    assert!(check_entry(&elsewhere).is_err_and(|why| why.contains("without a check")));
     let late = [&[0x90; 48][..], &checked].concat();
     assert!(check_entry(&late).is_err_and(|why| why.contains("uses the stack at +0x30")));
     assert!(check_entry(&[0x85, 0xC0, 0x74, 0x00]).is_err_and(|why| why.contains("without a check")));

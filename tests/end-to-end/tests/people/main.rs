@@ -73,6 +73,7 @@ mod wasm_contracts;
 mod wasm_installs;
 mod wasm_ports;
 mod wasm_programs;
+mod wasm_python;
 mod wasm_web;
 mod web_addresses;
 mod web_curl;

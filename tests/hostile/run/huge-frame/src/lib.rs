@@ -1,6 +1,6 @@
 //! Skips the guard pages of its stack with one huge frame, towards the stacks of others.
 //!
-//! Stacks are adjacent slots. A frame larger than the rest of its slot, of which only the far end is touched, would
+//! Stacks lie in adjacent slots. A frame larger than the rest of its slot, of which only the far end is touched, would
 //! skip the guard pages if the compiler did not probe each page of a frame in order. Space for the arguments of a call
 //! must not be allocated without probes either.
 #![no_std]
@@ -12,18 +12,20 @@ use core::hint::black_box;
 
 sip::startup!();
 
-/// Bytes of a stack's slot, including guard and thread block.
-const SLOT_BYTES: usize = 256 * 1024;
+/// Bytes of this program's stacks, including guard and thread block.
+const STACK_BYTES: usize = sip::abi::stack::USUAL_BYTES;
+/// Bytes from one stack to the next.
+const SLOT_BYTES: usize = sip::abi::limits::STACK_SLOT_BYTES;
 
 /// One frame of the size that the attempt selects.
 pub fn main(startup: Startup) -> i32 {
     match startup.attempt {
-        0 => frame::<{ SLOT_BYTES }>(),
-        1 => frame::<{ SLOT_BYTES + SLOT_BYTES / 2 }>(),
-        2 => frame::<{ 64 * SLOT_BYTES }>(),
-        3 => on_thread(frame::<{ SLOT_BYTES + SLOT_BYTES / 2 }>),
-        4 => recurse::<{ SLOT_BYTES / 64 }>(),
-        5 => in_kernel::<{ SLOT_BYTES / 64 }>(),
+        0 => frame::<{ STACK_BYTES }>(),
+        1 => frame::<{ SLOT_BYTES + STACK_BYTES / 2 }>(),
+        2 => frame::<{ 2 * SLOT_BYTES }>(),
+        3 => on_thread(frame::<{ SLOT_BYTES + STACK_BYTES / 2 }>),
+        4 => recurse::<{ STACK_BYTES / 64 }>(),
+        5 => in_kernel::<{ STACK_BYTES / 64 }>(),
         6 => on_thread(in_kernel::<100>),
         7 => argument(),
         other => panic!("there is no attempt {other}"),
@@ -64,9 +66,9 @@ fn in_kernel<const BYTES: usize>() {
 /// Passed by value on the stack.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Large([u8; SLOT_BYTES]);
+struct Large([u8; STACK_BYTES]);
 
-static LARGE: Large = Large([0x61; SLOT_BYTES]);
+static LARGE: Large = Large([0x61; STACK_BYTES]);
 
 type TakesLarge = extern "C" fn(Large);
 type TakesMany = extern "C" fn(u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64, u64);

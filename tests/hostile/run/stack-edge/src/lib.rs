@@ -16,6 +16,7 @@ use core::hint::black_box;
 use core::mem::MaybeUninit;
 
 use sip::abi::limits::{STACK_GUARD_BYTES, STACK_SLOT_BYTES};
+use sip::abi::stack;
 use sip::process::{EpitaphKind, create};
 
 sip::startup!();
@@ -65,8 +66,7 @@ fn all_overflow(first: usize) -> i32 {
 
 /// Descends to about 1 KiB above the guard, and this many steps further.
 fn descend(depth: usize, then: Then) -> i32 {
-    let slot = address_here() & !(STACK_SLOT_BYTES - 1);
-    let to = slot + STACK_GUARD_BYTES + 1024 - depth * DEPTH_BYTES;
+    let to = stack::start(address_here()) + STACK_GUARD_BYTES + 1024 - depth * DEPTH_BYTES;
     // With another frame below it, every other one ends between those of its neighbours.
     black_box(if depth.is_multiple_of(2) { down(to, then) } else { down_from_lower(to, then) });
     0
