@@ -64,8 +64,8 @@ const FAILING_SOCKETS: [(u32, u32); 4] = [(7, 60), (23, 60), (61, 60), (149, 60)
 const LONG_FAILING_SOCKETS: [(u32, u32); 3] = [(31, 3000), (97, 3000), (211, 3000)];
 /// Marks the suite's lines about the longest kernel calls.
 const LONGEST: &str = "longest stretch in ";
-/// Memory for the ten thousand processes of the suite.
-pub const BARE_MEMORY: &str = "1280M";
+/// Memory for the ten thousand processes and twenty thousand threads of the suite.
+pub const BARE_MEMORY: &str = "1536M";
 /// Memory of the machine that runs out of it.
 const SHORT_OF_MEMORY_MIB: &str = "32";
 const LONG_CONFORMANCE_LIMIT: Duration = Duration::from_secs(2 * 3600);
