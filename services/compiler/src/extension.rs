@@ -168,7 +168,11 @@ impl seam::Allocator for Seam {
 impl Running {
     /// Keeps the first reason.
     fn noted<T>(&self, result: Result<T, String>) -> Option<T> {
-        result.map_err(|reason| self.failure.lock().get_or_insert(reason).truncate(1000)).ok()
+        result
+            .map_err(|reason| {
+                self.failure.lock().get_or_insert(reason);
+            })
+            .ok()
     }
 
     /// Waits, and lets another thread compute.

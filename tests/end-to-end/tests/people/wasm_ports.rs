@@ -43,8 +43,8 @@ fn run(disk: &Image, commands: &str) -> Run {
     run
 }
 
-/// A disk with these files.
-fn disk(files: &[(&str, &str)]) -> Image {
+/// A disk with these files, and an empty folder `out`.
+pub fn disk(files: &[(&str, &str)]) -> Image {
     let source = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
         fs::write(source.path().join(name), text).expect("a file");

@@ -3,7 +3,9 @@
 use std::fs;
 use std::time::Duration;
 
-use end_to_end::{BareMachine, Format, Image, LIMIT, Machine, Run, built_system, finish};
+use end_to_end::{BareMachine, Image, LIMIT, Machine, Run, built_system, finish};
+
+use crate::wasm_ports::disk;
 
 test_needs::needs!(E2fsprogs, Qemu);
 
@@ -67,15 +69,6 @@ print(tried(lambda: repr(nested)), tried(lambda: nested == [nested]))
 def depth(n): return n and 1 + depth(n - 1)
 print(eval("(" * 90 + "7" + ")" * 90), depth(50_000))
 "##;
-
-fn disk(files: &[(&str, &str)]) -> Image {
-    let source = tempfile::tempdir().expect("a folder");
-    for (name, text) in files {
-        fs::write(source.path().join(name), text).expect("a file");
-    }
-    fs::create_dir(source.path().join("out")).expect("a folder");
-    Image::of(source.path(), Format::default())
-}
 
 #[track_caller]
 fn run(disk: &Image, commands: &str) -> Run {
