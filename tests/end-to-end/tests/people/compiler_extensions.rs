@@ -96,6 +96,11 @@ fn an_extension_that_does_not_do_its_work_is_refused_in_a_sentence() {
             "--allocator allocator-swaps --checker allocation-checker",
             "the extension `allocation-checker` refuses what `allocator-swaps` allocated: ",
         ),
+        // A limit in bytes would cut it within a letter.
+        (
+            "--allocator allocator-wordy --threads 1",
+            "the extension `allocator-wordy` refuses a function: a\u{1d11e}\u{1d11e}",
+        ),
         ("--allocator nobody", "the extension `nobody` does not start: "),
         ("--checker allocation-checker", "`allocation-checker` has no allocator to check; name one, or neither"),
         ("--allocator verifier", "the extension `verifier` does not start: "),

@@ -9,6 +9,7 @@ pub mod allocator_astray;
 pub mod allocator_crash;
 pub mod allocator_mute;
 pub mod allocator_swaps;
+pub mod allocator_wordy;
 
 use alloc::vec::Vec;
 
