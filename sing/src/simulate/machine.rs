@@ -2,10 +2,11 @@
 //!
 //! Key types: [`Case`] (what to run), [`Run`] (what came of it). Deliberately not here: what it means.
 
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::panic::resume_unwind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,13 +31,30 @@ pub enum Faults {
     Exactly(Vec<String>),
 }
 
+/// Maximum bytes of the list of faults in a command. Linux takes no longer argument than 128 KiB.
+const MAX_LIST_BYTES: usize = 100 << 10;
+
 impl Faults {
-    /// Returns the option that asks for them, for machine and tool.
-    pub fn option(&self) -> [String; 2] {
-        match self {
+    /// Returns the option of this tool that asks for them; `None` if they are too many for a command.
+    pub fn option(&self) -> Option<[String; 2]> {
+        Some(match self {
             Faults::Kinds(kinds) => ["--faults".into(), kinds.clone()],
             Faults::Exactly(faults) if faults.is_empty() => ["--faults".into(), "none".into()],
             Faults::Exactly(faults) => ["--exactly".into(), faults.join(",")],
+        })
+        .filter(|[_, value]| value.len() <= MAX_LIST_BYTES)
+    }
+
+    /// Returns the same option of the machine, which reads a list from a file in this folder.
+    fn machine_option(&self, folder: &Path) -> Outcome<[OsString; 2]> {
+        match self {
+            Faults::Exactly(faults) if !faults.is_empty() => {
+                let path = folder.join("faults");
+                std::fs::write(&path, faults.join("\n")).map_err(|error| Failure::file("write", &path, &error))?;
+                Ok(["--exactly".into(), path.into()])
+            }
+            Faults::Exactly(_) => Ok(["--faults", "none"].map(OsString::from)),
+            Faults::Kinds(kinds) => Ok(["--faults", kinds].map(OsString::from)),
         }
     }
 }
@@ -233,7 +251,7 @@ fn run_at(ready: &Ready, case: &Case, link: Option<(UnixStream, u8)>) -> Outcome
     let mut command = Command::new(&ready.machine);
     command.arg("--system").arg(&ready.image).arg("--report").arg(&report);
     command.args(["--seed", &case.seed.to_string(), "--processors", &case.processors.to_string()]);
-    command.args(case.faults.option());
+    command.args(case.faults.machine_option(folder.path())?);
     for program in &case.spared {
         command.args(["--spare", program]);
     }
@@ -281,6 +299,17 @@ fn run_at(ready: &Ready, case: &Case, link: Option<(UnixStream, u8)>) -> Outcome
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn faults_that_no_command_has_room_for_go_to_the_machine_in_a_file() {
+        let many = Faults::Exactly((0..20_000).map(|number| format!("preempt:{number}")).collect());
+        assert_eq!(many.option(), None);
+        let folder = tempfile::tempdir().expect("a folder");
+        let [option, path] = many.machine_option(folder.path()).expect("a file");
+        assert_eq!(option, "--exactly");
+        assert_eq!(std::fs::read_to_string(path).expect("the file").lines().count(), 20_000);
+        assert_eq!(Faults::Exactly(vec![]).option(), Some(["--faults".into(), "none".into()]));
+    }
 
     #[test]
     fn options_that_are_refused_are_no_run() {
