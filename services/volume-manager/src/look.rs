@@ -6,8 +6,8 @@ use client::access::AccessError;
 use client::namespace::TIMEOUT_MS;
 use contracts::directory::NameError;
 use contracts::disk::{self, states};
-use sip::Deadline;
 use sip::exheap::ExVec;
+use sip::{Deadline, executor};
 use volume_kind::{BYTES, may_hold};
 
 use crate::Manager;
@@ -16,12 +16,23 @@ use crate::waiting::before;
 /// Maximum sector size in bytes; larger values are invalid.
 const MAX_SECTOR_BYTES: u32 = 65_536;
 
+/// Timeout for a driver that has ended to be back, in milliseconds.
+const DRIVER_BACK_MS: u64 = 10_000;
+const AGAIN_AFTER_MS: u64 = 10;
+
 /// Whether the disk may hold a volume of the manager's kind. True if it cannot be read or times out: the file system
-/// then reports the error.
+/// then reports the error. A driver that ends meanwhile is waited for: to mount the disk of another kind would keep it from
+/// that kind's manager.
 pub(crate) async fn is_own(manager: &Manager, disk: &str) -> bool {
-    match before(Deadline::after_ms(TIMEOUT_MS), read_first_bytes(manager, disk)).await {
-        Some(Ok(block)) => may_hold(&manager.kind, &block[..BYTES.min(block.len())]),
-        Some(Err(_)) | None => true,
+    let deadline = Deadline::after_ms(DRIVER_BACK_MS);
+    loop {
+        match before(Deadline::after_ms(TIMEOUT_MS), read_first_bytes(manager, disk)).await {
+            Some(Ok(block)) => return may_hold(&manager.kind, &block[..BYTES.min(block.len())]),
+            Some(Err(error)) if error.may_pass() && !deadline.has_passed() => {
+                executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await;
+            }
+            Some(Err(_)) | None => return true,
+        }
     }
 }
 

@@ -75,6 +75,8 @@ pub(crate) struct Mount {
     /// Whether its file system has a control channel.
     controlled: Cell<bool>,
     writable: Cell<bool>,
+    /// Whether a file system has served it, so that the disk holds a volume of this kind, or did.
+    has_served: Cell<bool>,
 }
 
 /// What follows when the file system of a new mount ends before it is ready.
@@ -107,6 +109,7 @@ impl Mount {
             control: Pool::closed(),
             controlled: Cell::new(false),
             writable: Cell::new(false),
+            has_served: Cell::new(false),
         })
     }
 
@@ -424,6 +427,7 @@ async fn begin(manager: &Manager, mount: &Mount) -> Result<Process, NotStarted> 
     mount.process.set(process.id());
     match await_ready(manager, mount, provider, control).await {
         Ok(()) => {
+            mount.has_served.set(true);
             mount.enter(State::Serving);
             Ok(process)
         }
@@ -534,6 +538,11 @@ async fn supervise(manager: Rc<Manager>, mount: Rc<Mount>, first: Result<Process
                 mount.control.close();
                 mount.process.set(0);
                 (kind(&end), child::words(&manager.file_system, &end))
+            }
+            Err(NotStarted { error, .. }) if error.error == VolumeError::NotRecognised && !mount.has_served.get() => {
+                // Another manager may mount it.
+                report::error(format_args!("{}: not mounted: {}", mount.point, error.explanation));
+                break;
             }
             Err(not_started) => (not_started.end, not_started.error.explanation),
         };
