@@ -79,8 +79,8 @@ pub fn package_with(
     catalogue.manifest(name)?;
     let program = catalogue.programs.get(name)?;
     let built = builder::build_programs(repository, &catalogue.programs, &[program], unsafe_tests)?;
-    if let Body::Wasm { module, template, .. } = &program.body {
-        return systems::pack_module(&catalogue, program, (module, template), &signer);
+    if let Body::Wasm { module, template, bounds, .. } = &program.body {
+        return systems::pack_module(&catalogue, program, (module, template, *bounds), &signer);
     }
     let packed = built.iter().map(|image| systems::pack(repository, &catalogue, image, &signer));
     packed.map(|packed| packed.map(|packed| packed.bytes)).collect::<Outcome<Vec<_>>>().map(|all| all.concat())

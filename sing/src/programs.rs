@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use manifest_model::Bounds;
+
 use crate::failure::{Failure, Outcome};
 use crate::repository::{OWN_PROGRAM_FOLDERS, PROGRAM_FOLDERS, Repository, read_text};
 use crate::{spelling, wasm};
@@ -56,8 +58,8 @@ pub enum Body {
         module: PathBuf,
         /// Name of the template, a program too.
         template: String,
-        /// How its code keeps to linear memory, a word for the compiler; none if the manifest says nothing.
-        bounds: Option<String>,
+        /// How its code keeps to linear memory.
+        bounds: Bounds,
         /// The folder of the template.
         folder: PathBuf,
     },
@@ -261,7 +263,13 @@ fn read_program(repository: &Repository, folder: &Path) -> Outcome<Program> {
         (_, None, Some(module)) => {
             let template = heading.code.template.unwrap_or(manifest::DEFAULT_TEMPLATE.into());
             let template_folder = wasm::template_folder(repository, &template)?;
-            let bounds = heading.code.bounds;
+            let bounds = match heading.code.bounds {
+                None => manifest::DEFAULT_BOUNDS,
+                Some(word) => Bounds::from_word(&word).ok_or_else(|| {
+                    Failure::new(format!("the manifest {} has the bounds {word:?}", repository.shown(&path)))
+                        .remedy(format!("write one of {}", Bounds::WORDS.join(", ")))
+                })?,
+            };
             Body::Wasm { module: folder.join(module), template, bounds, folder: template_folder }
         }
         (crate_folder, None, None) => {

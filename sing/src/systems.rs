@@ -9,7 +9,9 @@ use std::path::{Path, PathBuf};
 
 use install::{Installed, Line};
 use manifest::{Program as ProgramManifest, SystemFile};
-use manifest_model::{Category, Code as ProgramCode, Domain, Manifest, PublicKey, Rights, Root, SystemManifest, Trust};
+use manifest_model::{
+    Bounds, Category, Code as ProgramCode, Domain, Manifest, PublicKey, Rights, Root, SystemManifest, Trust,
+};
 use package_build::{SecretKey, Signer};
 use package_check::PackageError;
 
@@ -160,12 +162,12 @@ pub fn pack(
 pub fn pack_module(
     catalogue: &Catalogue,
     program: &Program,
-    (module, template): (&Path, &str),
+    (module, template, bounds): (&Path, &str, Bounds),
     signer: &Signer,
 ) -> Outcome<Vec<u8>> {
     let bytes = wasm::read_module(module)?;
     let mut manifest = catalogue.manifest(&program.name)?.clone();
-    manifest.code = ProgramCode::Wasm { digest: [0; 32], template: template.into() };
+    manifest.code = ProgramCode::Wasm { digest: [0; 32], template: template.into(), bounds };
     let packed = package_build::build_package(manifest, Materials::of_module(&bytes).as_bytes(), &bytes, signer);
     packed.map_err(|error| Failure::new(format!("the package of `{}` is refused: {error}", program.name)))
 }

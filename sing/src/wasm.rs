@@ -11,6 +11,8 @@ use package::Package;
 use package_check::sha256;
 use sing_start::Program as HostProgram;
 
+use manifest_model::Bounds;
+
 use crate::cargo;
 use crate::failure::{Failure, Outcome};
 use crate::keys::hexadecimal;
@@ -50,7 +52,7 @@ pub fn compose(repository: &Repository, selected: &[&Program], made: &mut BTreeM
         let template = made
             .get(template)
             .ok_or_else(|| Failure::new(format!("cargo produced no image of the template `{template}`")))?;
-        let image = compiled(repository, &program.name, module, template, bounds.as_deref())?;
+        let image = compiled(repository, &program.name, module, template, *bounds)?;
         made.insert(program.name.clone(), image);
     }
     Ok(())
@@ -73,20 +75,13 @@ pub fn read_module(path: &Path) -> Outcome<Vec<u8>> {
 
 /// Returns the image of a module with these bounds of memory, compiled unless there is one of the same module, template,
 /// compiler and bounds.
-fn compiled(
-    repository: &Repository,
-    name: &str,
-    module: &Path,
-    template: &Path,
-    bounds: Option<&str>,
-) -> Outcome<PathBuf> {
-    let bounds = bounds.unwrap_or(manifest::BOUNDS[0]);
+fn compiled(repository: &Repository, name: &str, module: &Path, template: &Path, bounds: Bounds) -> Outcome<PathBuf> {
     let compiler = compiler(repository)?;
     let mut inputs = Vec::new();
     for input in [module, template, &compiler] {
         inputs.extend(sha256(&std::fs::read(input).map_err(|error| Failure::file("read", input, &error))?));
     }
-    inputs.extend(bounds.as_bytes());
+    inputs.extend(bounds.word().as_bytes());
     let folder = repository.output(IMAGES);
     let image = folder.join(format!("{name}-{}", &hexadecimal(&sha256(&inputs))[..32]));
     if image.is_file() {
@@ -102,7 +97,7 @@ fn compiled(
         .arg(module)
         .arg("--out")
         .arg(&unfinished)
-        .args(["--bounds", bounds]);
+        .args(["--bounds", bounds.word()]);
     // It shows its progress, and says itself what is wrong.
     let status = command.status().map_err(|error| Failure::file("start", &compiler, &error))?;
     if !status.success() {
@@ -142,7 +137,7 @@ pub fn delivered(repository: &Repository, system: &[u8], package: Vec<u8>) -> Ou
         write_if_changed(&path, bytes).map(|_| path)
     });
     let [module, host] = files;
-    let path = compiled(repository, name, &module?, &host?, None)?;
+    let path = compiled(repository, name, &module?, &host?, manifest::DEFAULT_BOUNDS)?;
     let image = std::fs::read(&path).map_err(|error| Failure::file("read", &path, &error))?;
     package::compiled(&package, &image).ok_or_else(|| Failure::new(format!("the image of `{name}` is too large")))
 }

@@ -24,7 +24,9 @@ pub fn explanation(installed: &Installed, program: &Program, map: &Map<'_>) -> V
         Code::Image { .. } => "an image".into(),
         Code::Unsafe { .. } => "an image of unsafe code".into(),
         Code::Template { .. } => "a template, to which WebAssembly modules are added".into(),
-        Code::Wasm { template, .. } => format!("a WebAssembly module of the template `{template}`"),
+        Code::Wasm { template, bounds, .. } => {
+            format!("a WebAssembly module of the template `{template}`, with {bounds} bounds")
+        }
     };
     rows.push(("code", code));
     let instances = installed.system.instances.iter().filter(|instance| instance.program == *name);

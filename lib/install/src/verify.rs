@@ -217,7 +217,7 @@ fn proofs(package: &Package<'_>, bytes: usize, verified: &Verified<'_>, isolatio
     }
     let image = match &package.manifest.code {
         ProgramCode::Script { text } => format!("a script of {} lines", text.lines().count()),
-        ProgramCode::Wasm { digest, template } => format!(
+        ProgramCode::Wasm { digest, template, .. } => format!(
             "a WebAssembly module of {} bytes and BLAKE3 {}..., and the image compiled from it: the template `{template}`, and code of allowed instructions",
             package.image_bytes.len(),
             in_short(digest)

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{Manifest, SystemManifest};
 
-const MANIFEST_MAGIC: &[u8; 4] = b"SGM2";
+const MANIFEST_MAGIC: &[u8; 4] = b"SGM3";
 const SYSTEM_MAGIC: &[u8; 4] = b"SGY2";
 
 /// Bytes are not a manifest, or not one that this version can read.

@@ -26,7 +26,7 @@ pub use assertions::{Assertions, WHOLE_PROGRAM};
 pub use codec::DecodeError;
 pub use device::{AddressRange, DeviceNeed, MEMORY_END, PORTS_END};
 pub use manifest::{
-    Awaited, Category, Code, ContractSide, ContractUse, Digest, Domain, EndpointSlot, Manifest, Parameter,
+    Awaited, Bounds, Category, Code, ContractSide, ContractUse, Digest, Domain, EndpointSlot, Manifest, Parameter,
     ParameterKind, Permission, Provide, Restart, SYSTEM_NAME, Side, Source, Supervision, Value, Version, Whose,
     is_name, is_path, is_program_name, may_give,
 };

@@ -187,6 +187,16 @@ macro_rules! words {
 }
 
 words! {
+    /// How the code of a WebAssembly module keeps to linear memory.
+    Bounds {
+        /// By addresses that are reserved behind it, where the machine has them.
+        Guarded = "guarded",
+        /// By comparing each index.
+        Checked = "checked",
+    }
+}
+
+words! {
     /// Category of a program.
     Category {
         /// A command started by users from the shell.
@@ -230,6 +240,8 @@ pub enum Code {
         digest: Digest,
         /// Name of the template that plays its host, a program too.
         template: String,
+        /// How its code is to keep to linear memory.
+        bounds: Bounds,
     },
     /// A sealed image to which modules are added. Alone it is no program, and never runs.
     Template {
@@ -251,6 +263,14 @@ impl Code {
     pub fn template(&self) -> Option<&str> {
         match self {
             Code::Wasm { template, .. } => Some(template),
+            _ => None,
+        }
+    }
+
+    /// Returns how the code of a WebAssembly module is to keep to linear memory; `None` for other code.
+    pub fn bounds(&self) -> Option<Bounds> {
+        match self {
+            Code::Wasm { bounds, .. } => Some(*bounds),
             _ => None,
         }
     }

@@ -24,7 +24,9 @@ pub use bases::SystemFile;
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Kind};
 pub use diagnostics::{Colours, Label};
 pub use objects::{DeviceObject, RangeObject, is_entry};
-pub use program::{BOUNDS, Contract, Contracts, DEFAULT_PUBLISHER, DEFAULT_TEMPLATE, Program, WasmModule, program};
+pub use program::{
+    Contract, Contracts, DEFAULT_BOUNDS, DEFAULT_PUBLISHER, DEFAULT_TEMPLATE, Program, WasmModule, program,
+};
 pub use system::system;
 
 use diagnostics::SourceFile;

@@ -2,8 +2,8 @@
 
 use abi::Automaton;
 use manifest_model::{
-    Awaited, Category, Code as ProgramCode, ContractSide, ContractUse, Digest, EndpointSlot, Manifest, Provide, Quota,
-    Side, Source, Version, Whose, is_name, is_path, may_give,
+    Awaited, Bounds, Category, Code as ProgramCode, ContractSide, ContractUse, Digest, EndpointSlot, Manifest, Provide,
+    Quota, Side, Source, Version, Whose, is_name, is_path, may_give,
 };
 use toml::Spanned;
 use toml::de::DeTable;
@@ -56,13 +56,12 @@ pub struct WasmModule {
     pub path: String,
     /// Name of the template.
     pub template: String,
-    /// How its code keeps to linear memory: one of [`BOUNDS`].
-    pub bounds: String,
+    /// How its code keeps to linear memory.
+    pub bounds: Bounds,
 }
 
-/// Ways in which a module's code keeps to linear memory: by addresses that are reserved behind it, which is the default,
-/// or by comparing each index.
-pub const BOUNDS: &[&str] = &["guarded", "checked"];
+/// Bounds of a module whose manifest names none.
+pub const DEFAULT_BOUNDS: Bounds = Bounds::Guarded;
 
 /// Template of a module whose manifest names none.
 pub const DEFAULT_TEMPLATE: &str = "wasi";
@@ -223,7 +222,7 @@ impl Reader<'_> {
             return Body { code, crate_path: Some(".".into()), ..Body::default() };
         };
         let (wasm, template) = (table.text("wasm"), table.text("template"));
-        let bounds = table.word("bounds", |word| BOUNDS.iter().find(|bounds| **bounds == word).copied());
+        let bounds = table.word("bounds", Bounds::from_word);
         let (path, script, entry) = (table.text("crate"), table.text("script"), table.text("entry"));
         // For the builder alone, which decides whether a program may declare it.
         table.flag("unsafe-for-tests");
@@ -258,7 +257,7 @@ impl Reader<'_> {
                 wasm: Some(WasmModule {
                     path: wasm.value,
                     template,
-                    bounds: bounds.map_or(BOUNDS[0], |bounds| bounds.value).into(),
+                    bounds: bounds.map_or(DEFAULT_BOUNDS, |bounds| bounds.value),
                 }),
                 ..Body::default()
             };

@@ -5,9 +5,8 @@
 //! value). Deliberately not here: constraints between values, which the reader and the rules of `install` check.
 
 use abi::ABI_VERSION;
-use manifest_model::{Category, ContractSide, Domain, ParameterKind, Permission, Quota, Restart, Side};
+use manifest_model::{Bounds, Category, ContractSide, Domain, ParameterKind, Permission, Quota, Restart, Side};
 
-use crate::program::BOUNDS;
 use assertions::ASSERT;
 pub use system::{FROM_ROOT, SYSTEM};
 
@@ -262,7 +261,7 @@ static CODE: Shape = Shape {
         ),
         open(
             "bounds",
-            Kind::Word(BOUNDS),
+            Kind::Word(Bounds::WORDS),
             "`\"guarded\"`",
             "how the module's code keeps to its memory: `guarded`, by reserved addresses behind it, or `checked`, by a comparison at each access",
         ),

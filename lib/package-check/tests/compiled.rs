@@ -4,7 +4,7 @@ mod common;
 
 use common::elf::{EXECUTE, Elf, GOOD_CODE, LOAD, READ, Section, Segment};
 use common::*;
-use manifest_model::{Code, Manifest, Parameter, ParameterKind, Rights, Root, Trust};
+use manifest_model::{Bounds, Code, Manifest, Parameter, ParameterKind, Rights, Root, Trust};
 use package::{Delivery, FormatError, Package};
 use package_check::{Isolation, PackageError, identity, identity_of_delivery, verify_compiled_in_steps};
 
@@ -20,7 +20,7 @@ fn template() -> Manifest {
 }
 
 fn program() -> Manifest {
-    Manifest { code: Code::Wasm { digest: [0; 32], template: "host".into() }, ..manifest() }
+    Manifest { code: Code::Wasm { digest: [0; 32], template: "host".into(), bounds: Bounds::Guarded }, ..manifest() }
 }
 
 fn pack(manifest: Manifest, content: &[u8]) -> Vec<u8> {

@@ -295,7 +295,7 @@ proptest! {
         let _ = Manifest::decode(&bytes);
         let _ = SystemManifest::decode(&bytes);
         let _ = image_check::Image::check(&bytes);
-        for magic in ["SINGPKG3", "SINGSYS3", "SGM2", "SGY2", "\x7FELF\x02\x01"] {
+        for magic in ["SINGPKG3", "SINGSYS3", "SGM3", "SGY2", "\x7FELF\x02\x01"] {
             let with_magic = [magic.as_bytes(), &bytes].concat();
             let _ = verify(&with_magic);
             let _ = package_check::verify_system(&with_magic);

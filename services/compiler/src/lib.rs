@@ -38,12 +38,13 @@ pub fn main(startup: Startup) -> i32 {
     let wanted = Wanted { allocator: startup.allocator, checker: startup.checker, limit_ms: startup.answer_ms };
     let extension = wanted.started();
     let threads = threads(&wanted, startup.threads);
+    let bounds = bounds(&startup.bounds);
     let mut client = startup.client;
     loop {
         client = match client.receive() {
             ExpReady::Compile { template, module, next } => {
                 let image = match &extension {
-                    Ok(extension) => image(&template, module, threads, extension).and_then(block),
+                    Ok(extension) => image(&template, module, (bounds, threads), extension).and_then(block),
                     Err(reason) => Err(reason.clone()),
                 };
                 match image {
@@ -68,15 +69,21 @@ fn threads(wanted: &Wanted, parameter: i64) -> usize {
     }
 }
 
-fn image(template: &[u8], module: ExVec<u8>, threads: usize, extension: &Extension) -> Result<Vec<u8>, String> {
+fn image(
+    template: &[u8],
+    module: ExVec<u8>,
+    (bounds, threads): (Bounds, usize),
+    extension: &Extension,
+) -> Result<Vec<u8>, String> {
     let template = compose::Template::parse(template).map_err(|error| error.to_string())?;
-    let translated = parts::translate(module, &template.imports, bounds(), threads, extension)?;
+    let translated = parts::translate(module, &template.imports, bounds, threads, extension)?;
     compose::compose(&template, &translated).map_err(|error| error.to_string())
 }
 
-/// What this machine can run that is faster.
-fn bounds() -> Bounds {
+/// What is wanted, but checked where this machine cannot run code that is guarded.
+fn bounds(wanted: &str) -> Bounds {
     match Window::reserve() {
+        _ if wanted == "checked" => Bounds::Checked,
         Err(Status::NotFound) => Bounds::Checked,
         _ => Bounds::Guarded,
     }

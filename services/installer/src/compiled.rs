@@ -11,7 +11,8 @@ use alloc::vec::Vec;
 
 use contracts::compiler::{self, ImpReadyAfterCompile};
 use contracts::verifier::{self, ImpReadyAfterProve};
-use install::{Code, Finding, Installed, Line};
+use install::{Code as Rule, Finding, Installed, Line};
+use manifest_model::{Bounds, Code};
 use package::{Package, compiled};
 use sip::channel::TypedEndpoint;
 use sip::exheap::ExVec;
@@ -34,6 +35,7 @@ const DIGEST_BYTES: usize = 32;
 /// Indexes of the compiler's parameters.
 const ALLOCATOR_PARAMETER: usize = 0;
 const CHECKER_PARAMETER: usize = 1;
+const BOUNDS_PARAMETER: usize = 4;
 
 /// Programs that the compiler is extended by, as its children; empty for none.
 pub(crate) struct Extensions {
@@ -55,8 +57,8 @@ impl Failed {
     /// The line of a report.
     pub(crate) fn line(&self, name: &str) -> Line {
         let (code, why) = match self {
-            Failed::NotCompiled(why) => (Code::NotCompiled, why),
-            Failed::NotProven(why) => (Code::NotProven, why),
+            Failed::NotCompiled(why) => (Rule::NotCompiled, why),
+            Failed::NotProven(why) => (Rule::NotProven, why),
         };
         let (what, remedy) = why.rsplit_once("; ").unwrap_or((why, "try again later"));
         Line::refused(Finding::new(code, name, what, remedy))
@@ -83,7 +85,7 @@ pub(crate) fn ready(
 ) -> Result<Ready, Failed> {
     let exhausted = |status: Status| Failed::NotCompiled(format!("{}; try again later", status.text()));
     let parsed = Package::parse(package).map_err(|error| Failed::NotCompiled(error.to_string()))?;
-    let Some(name) = parsed.manifest.code.template() else {
+    let Code::Wasm { template: name, bounds, .. } = &parsed.manifest.code else {
         return Ok(Ready { block: ExVec::from_slice(package).map_err(exhausted)?, kept: Vec::new() });
     };
     let is_in_time = || match until {
@@ -92,7 +94,7 @@ pub(crate) fn ready(
     };
     is_in_time()?;
     let template = || {
-        let index = present.programs.iter().position(|program| program.manifest.name == name);
+        let index = present.programs.iter().position(|program| program.manifest.name == *name);
         let image = index.ok_or(Status::NotFound).and_then(diagnostics::template_image);
         image.map_err(|status| {
             Failed::NotCompiled(format!("the template `{name}`: {}; install it first", status.text()))
@@ -109,7 +111,7 @@ pub(crate) fn ready(
     // Loading the compiler alone takes seconds on a slow machine.
     is_in_time()?;
     let module = ExVec::from_slice(parsed.image_bytes).map_err(exhausted)?;
-    let image = compile(extensions, template()?, module, until)?;
+    let image = compile((extensions, *bounds), template()?, module, until)?;
     let proven = prove(template()?, package, &image, until)?;
     joined(package, &image, &proven)
 }
@@ -126,12 +128,16 @@ fn taken_apart(kept: &[u8]) -> Option<(&[u8], &[u8])> {
 }
 
 fn compile(
-    extensions: &Extensions,
+    (extensions, bounds): (&Extensions, Bounds),
     template: ExVec<u8>,
     module: ExVec<u8>,
     until: Option<Deadline>,
 ) -> Result<ExVec<u8>, Failed> {
-    let parameters = [(ALLOCATOR_PARAMETER, &*extensions.allocator), (CHECKER_PARAMETER, &*extensions.checker)];
+    let parameters = [
+        (ALLOCATOR_PARAMETER, &*extensions.allocator),
+        (CHECKER_PARAMETER, &*extensions.checker),
+        (BOUNDS_PARAMETER, bounds.word()),
+    ];
     let started = compiler::new_channel().map_err(|status| status.text().to_string());
     let started = started.and_then(|(importer, exporter)| Ok((start(COMPILER, &parameters, exporter)?, importer)));
     let (child, endpoint) = started.map_err(Failed::NotCompiled)?;

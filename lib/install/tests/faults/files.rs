@@ -1,7 +1,7 @@
 //! Files, signatures and images with one fault.
 
 use install::Code;
-use manifest_model::{Code as ProgramCode, Manifest, Policy, Revoked, Rights, Root, Trust};
+use manifest_model::{Bounds, Code as ProgramCode, Manifest, Policy, Revoked, Rights, Root, Trust};
 use package::{Certificate, May};
 use package_build::{Grant, SecretKey, Signer};
 use package_check::sha256;
@@ -34,7 +34,7 @@ fn files(deed: Deed) -> Vec<Case> {
         spoil(&mut bytes);
         bytes
     };
-    let manifest = good.windows(4).position(|window| window == b"SGM2").expect("it has a manifest");
+    let manifest = good.windows(4).position(|window| window == b"SGM3").expect("it has a manifest");
     let image = good.windows(4).position(|window| window == b"\x7FELF").expect("it has an image");
     let with_bill = |bill: &[u8]| {
         let manifest = deed.good();
@@ -297,7 +297,10 @@ fn images(deed: Deed) -> Vec<Case> {
 
 /// WebAssembly programs, in a system that has the template `player` or not.
 fn modules(deed: Deed) -> Vec<Case> {
-    let program = Manifest { code: ProgramCode::Wasm { digest: [0; 32], template: "player".into() }, ..deed.good() };
+    let program = Manifest {
+        code: ProgramCode::Wasm { digest: [0; 32], template: "player".into(), bounds: Bounds::Guarded },
+        ..deed.good()
+    };
     let host = Manifest { name: "player".into(), code: ProgramCode::Template { digest: [0; 32] }, ..deed.good() };
     let mut other = host.clone();
     other.endpoints.iter_mut().for_each(|slot| slot.optional = !slot.optional);

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use end_to_end::{Machine, Run, built_system, key};
-use manifest_model::{Code, Manifest};
+use manifest_model::{Bounds, Code, Manifest};
 use package::Package;
 use package_build::Signer;
 use tempfile::TempDir;
@@ -19,7 +19,7 @@ fn packages(system: &[u8]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let module = std::fs::read(end_to_end::repository().join("ports/lua/lua.wasm")).expect("a module");
     let template = program_of(system, "wasi");
-    let code = Code::Wasm { digest: [0; 32], template: "wasi".into() };
+    let code = Code::Wasm { digest: [0; 32], template: "wasi".into(), bounds: Bounds::Guarded };
     let manifest = Manifest { name: "lua".into(), code, ..template };
     let package = package_build::build_unchecked(manifest, b"", &module, &Signer::root(key())).expect("a package");
     std::fs::write(folder.path().join("lua.package"), &package).expect("a file");

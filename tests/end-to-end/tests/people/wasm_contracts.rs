@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use end_to_end::{BareMachine, Run, built_system, finish, key, repository, sing};
-use manifest_model::{Code, Manifest};
+use manifest_model::{Bounds, Code, Manifest};
 use package_build::Signer;
 
 use super::wasm_installs::{Trial, program_of};
@@ -16,7 +16,7 @@ const BUILD_LIMIT: Duration = Duration::from_secs(1200);
 
 /// A package of a module that speaks what `wasm-knock` does.
 fn speaking(system: &[u8], name: &str, module: &[u8], change: impl Fn(&mut Manifest)) -> Vec<u8> {
-    let code = Code::Wasm { digest: [0; 32], template: "wasi".into() };
+    let code = Code::Wasm { digest: [0; 32], template: "wasi".into(), bounds: Bounds::Guarded };
     let mut manifest = Manifest { name: name.into(), code, ..program_of(system, "wasm-knock") };
     change(&mut manifest);
     package_build::build_unchecked(manifest, b"", module, &Signer::root(key())).expect("a package")

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use end_to_end::{Doctor, Format, Image, Machine, Run, built_system, key, repository, reseal, reseal_system};
-use manifest_model::{Code, Manifest};
+use manifest_model::{Bounds, Code, Manifest};
 use package::{Delivery, Package};
 use package_build::Signer;
 use tempfile::TempDir;
@@ -64,7 +64,11 @@ pub fn program_of(system: &[u8], name: &str) -> Manifest {
 
 /// A package of a module, by the name of a file.
 fn packed(system: &[u8], name: &str, template: &str, module: &[u8]) -> Vec<u8> {
-    let code = Code::Wasm { digest: [0; 32], template: template.into() };
+    packed_with(Bounds::Guarded, system, name, template, module)
+}
+
+fn packed_with(bounds: Bounds, system: &[u8], name: &str, template: &str, module: &[u8]) -> Vec<u8> {
+    let code = Code::Wasm { digest: [0; 32], template: template.into(), bounds };
     let manifest = Manifest { name: name.into(), code, ..program_of(system, "wasm-hello") };
     package_build::build_unchecked(manifest, b"", module, &Signer::root(key())).expect("a package")
 }
@@ -147,6 +151,24 @@ fn a_module_is_installed_runs_and_is_taken_out() {
     trial.run("guest").refused(&["guest"]);
     assert_eq!(trial.kept("guest-0.1.0.image"), None);
     trial.disk.check();
+}
+
+/// A manifest's bounds are those of the code that a running system compiles, as `native-verifier` would find.
+#[test]
+fn a_package_is_compiled_with_the_bounds_of_its_manifest() {
+    let system = std::fs::read(built_system("wasm")).expect("a system image");
+    let both = [("guarded", Bounds::Guarded), ("checked", Bounds::Checked)];
+    let packages = both.map(|(name, bounds)| (name, packed_with(bounds, &system, name, "wasi", &hello())));
+    let trial = Trial::with(&system, &packages);
+    let report = trial
+        .run("install guarded.package; install checked.package; guarded; checked; explain checked; explain guarded")
+        .succeeded();
+    assert_eq!(report.matches("hello from wasm\n").count(), 2, "{report}");
+    for (name, _) in both {
+        assert!(report.contains(&format!("with {name} bounds")), "{report}");
+    }
+    let text = both.map(|(name, _)| trial.kept(&format!("{name}-0.1.0.image")).expect("the image is kept").len());
+    assert!(text[1] > text[0], "comparisons are code: {text:?} bytes");
 }
 
 /// The compiler of the host and that of the system make the same image.

@@ -74,7 +74,7 @@ fn files() -> Vec<Bad> {
         bytes
     };
     let text = good().windows(4).position(|window| window == b"this").expect("the script");
-    let manifest = good().windows(4).position(|window| window == b"SGM2").expect("the manifest");
+    let manifest = good().windows(4).position(|window| window == b"SGM3").expect("the manifest");
     let mut other_image = program("cat", |manifest, _| manifest.name = "extra".into());
     let image = other_image.windows(4).position(|window| window == b"\x7FELF").expect("the image");
     other_image[image + 200] ^= 1;
