@@ -9,6 +9,7 @@ pub mod arguments;
 mod dhcp;
 mod ext2;
 mod files;
+mod frames;
 mod installs;
 mod kernel;
 mod kills;
@@ -236,7 +237,7 @@ impl Simulation<'_> {
         words.extend(arguments.workload.map(|workload| format!("--workload {}", workload.name())));
         words.extend(arguments.disk.iter().map(|disk| format!("--disk {}", disk.display())));
         words.extend(arguments.spare.iter().map(|program| format!("--spare {program}")));
-        words.push(format!("--seed {seed} --processors {} {}", arguments.processors(seed), faults.option().join(" ")));
+        words.push(format!("--seed {seed} --processors {} {}", arguments.processors(seed), faults.options().join(" ")));
         words.extend(arguments.commands.iter().map(|commands| format!("-c '{}'", commands.replace('\'', "'\\''"))));
         words.join(" ")
     }

@@ -2,6 +2,10 @@
 
 mod wire;
 
+use std::cell::Cell;
+use std::rc::Rc;
+use std::task::Waker;
+
 use net_stack::{End, Limits};
 use wire::{Faults, Network, Numbers, address, bytes};
 
@@ -98,6 +102,29 @@ fn a_syn_flood_leaves_other_connections_alone() {
     assert!(network.carry((1, client), (0, server), &data) == data);
     network.pass_ms(60_000);
     assert!(network.stacks[0].tcp_sockets() <= 3, "{} sockets", network.stacks[0].tcp_sockets());
+}
+
+/// A listener reset the handshakes that it gave up, and a client whose SYN-ACKs were lost took that for a refusal; with the
+/// next SYN it connects.
+#[test]
+fn regression_a_handshake_that_is_given_up_is_not_refused() {
+    let mut network = Network::new(2);
+    let listener = network.listen(0, 80, 16);
+    let is_cut = Rc::new(Cell::new(true));
+    let lost = Rc::clone(&is_cut);
+    network.filter = Some(Box::new(move |from, frame| from != 0 || frame[12..14] != [8, 0] || !lost.get()));
+    network.stacks[1].set_time(network.now_ns);
+    let client = network.stacks[1].connect(End::new(address(0), 80)).expect("room for a connection");
+    // SYNs after 0, 1, 3, 7 and 15 s; 15 s later the handshake is given up, and one second later follows another SYN.
+    network.pass_ms(25_000);
+    is_cut.set(false);
+    network.pass_ms(5_500);
+    assert_eq!(network.stacks[0].tcp_sockets(), 0, "it is given up");
+    let connected = network.until(10, |network| network.stacks[1].poll_connected(client, Waker::noop()));
+    assert_eq!(connected, Some(Ok(())));
+    let server = network.accept(0, listener);
+    let data = bytes(10_000);
+    assert!(network.carry((1, client), (0, server), &data) == data);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use client::access::AccessError;
 use client::namespace::TIMEOUT_MS;
 use contracts::directory::NameError;
 use contracts::disk::{self, states};
-use sip::Deadline;
 use sip::exheap::ExVec;
+use sip::{Deadline, executor};
 use volume_kind::{BYTES, may_hold};
 
 use crate::Manager;
@@ -16,13 +16,28 @@ use crate::waiting::before;
 /// Maximum sector size in bytes; larger values are invalid.
 const MAX_SECTOR_BYTES: u32 = 65_536;
 
+/// Pause before a disk whose driver has ended is read again, in milliseconds.
+const AGAIN_AFTER_MS: u64 = 20;
+
 /// Whether the disk may hold a volume of the manager's kind. True if it cannot be read or times out: the file system
-/// then reports the error.
+/// then reports the error. A driver that has ended is waited for: a disk that is claimed on suspicion is not there for the
+/// manager whose volume it holds.
 pub(crate) async fn is_own(manager: &Manager, disk: &str) -> bool {
-    match before(Deadline::after_ms(TIMEOUT_MS), read_first_bytes(manager, disk)).await {
-        Some(Ok(block)) => may_hold(&manager.kind, &block[..BYTES.min(block.len())]),
-        Some(Err(_)) | None => true,
+    let deadline = Deadline::after_ms(TIMEOUT_MS);
+    loop {
+        match before(deadline, read_first_bytes(manager, disk)).await {
+            Some(Ok(block)) => return may_hold(&manager.kind, &block[..BYTES.min(block.len())]),
+            Some(Err(error)) if is_driver_away(error) && !deadline.has_passed() => {
+                executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await;
+            }
+            Some(Err(_)) | None => return true,
+        }
     }
+}
+
+/// Whether the driver of a disk that was listed has ended, and may be back soon.
+fn is_driver_away(error: AccessError) -> bool {
+    error.may_pass() || error == AccessError::Name(NameError::NotFound)
 }
 
 /// Reads the leading whole sectors that [`may_hold`] needs, as far as the disk has them.

@@ -525,16 +525,20 @@ enum Verdict {
 /// Supervises a mounted volume from its first start until it is unmounted.
 async fn supervise(manager: Rc<Manager>, mount: Rc<Mount>, first: Result<Process, NotStarted>) {
     let mut backoff = Backoff::new(manager.file_system.supervision);
+    let mut has_served = false;
     let mut start = first;
     let mut begun = sip::time::monotonic();
     loop {
         let failed = match start {
             Ok(process) => {
+                has_served = true;
                 let end = ended(&mount, &process).await;
                 mount.control.close();
                 mount.process.set(0);
                 (kind(&end), child::words(&manager.file_system, &end))
             }
+            // The first start gave no answer, and this one says that the disk is of another kind: another manager's.
+            Err(not_started) if !has_served && not_started.error.error == VolumeError::NotRecognised => break,
             Err(not_started) => (not_started.end, not_started.error.explanation),
         };
         let ran_ns = sip::time::monotonic().saturating_sub(begun);

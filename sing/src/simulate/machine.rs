@@ -21,6 +21,9 @@ use super::link::{self, Link};
 /// Timeout of one run, in time of the host. Only a program that computes for ever without an ABI call takes so long.
 const HOST_LIMIT: Duration = Duration::from_secs(180);
 
+/// Faults in one argument: with names of some 20 bytes far below the 128 KiB of `MAX_ARG_STRLEN` (execve(2)).
+const FAULTS_OF_ARGUMENT: usize = 3_000;
+
 /// The faults that a run may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Faults {
@@ -31,12 +34,15 @@ pub enum Faults {
 }
 
 impl Faults {
-    /// Returns the option that asks for them, for machine and tool.
-    pub fn option(&self) -> [String; 2] {
+    /// Returns the options that ask for them, for machine and tool. A list of faults may be longer than Linux takes as one
+    /// argument, so it comes in several.
+    pub fn options(&self) -> Vec<String> {
         match self {
-            Faults::Kinds(kinds) => ["--faults".into(), kinds.clone()],
-            Faults::Exactly(faults) if faults.is_empty() => ["--faults".into(), "none".into()],
-            Faults::Exactly(faults) => ["--exactly".into(), faults.join(",")],
+            Faults::Kinds(kinds) => vec!["--faults".into(), kinds.clone()],
+            Faults::Exactly(faults) if faults.is_empty() => vec!["--faults".into(), "none".into()],
+            Faults::Exactly(faults) => {
+                faults.chunks(FAULTS_OF_ARGUMENT).flat_map(|some| ["--exactly".into(), some.join(",")]).collect()
+            }
         }
     }
 }
@@ -163,6 +169,7 @@ pub fn run_linked(ready: &Ready, cases: &[Case]) -> Outcome<Run> {
     let pairs = pairs.map_err(|error| Failure::new(format!("the link cannot be made ({error})")))?;
     let (own, theirs): (Vec<UnixStream>, Vec<UnixStream>) = pairs.into_iter().unzip();
     let link = Link::new(own, first.seed, of_link);
+    let link = if first.trace.is_some() { link.traced() } else { link };
     std::thread::scope(|scope| {
         let link = scope.spawn(|| link.run());
         let machines = cases.iter().zip(of_machines).zip(theirs).zip(1..).map(|(((case, faults), link), number)| {
@@ -173,7 +180,11 @@ pub fn run_linked(ready: &Ready, cases: &[Case]) -> Outcome<Run> {
         let machines: Vec<_> = machines.collect();
         let runs = machines.into_iter().map(|machine| machine.join().unwrap_or_else(|panic| resume_unwind(panic)));
         let runs = runs.collect::<Outcome<Vec<Run>>>()?;
-        let used = link.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let (used, frames) = link.join().unwrap_or_else(|panic| resume_unwind(panic));
+        if let (Some(path), Some(frames)) = (&first.trace, frames) {
+            let path = path.with_extension("link");
+            std::fs::write(&path, frames).map_err(|error| Failure::file("write", &path, &error))?;
+        }
         Ok(joined(runs, used))
     })
 }
@@ -233,7 +244,7 @@ fn run_at(ready: &Ready, case: &Case, link: Option<(UnixStream, u8)>) -> Outcome
     let mut command = Command::new(&ready.machine);
     command.arg("--system").arg(&ready.image).arg("--report").arg(&report);
     command.args(["--seed", &case.seed.to_string(), "--processors", &case.processors.to_string()]);
-    command.args(case.faults.option());
+    command.args(case.faults.options());
     for program in &case.spared {
         command.args(["--spare", program]);
     }
@@ -281,6 +292,16 @@ fn run_at(ready: &Ready, case: &Case, link: Option<(UnixStream, u8)>) -> Outcome
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_long_list_of_faults_comes_in_arguments_that_linux_takes() {
+        let faults: Vec<String> = (0..50_000).map(|number| format!("2/kill-call:{number}000")).collect();
+        let options = Faults::Exactly(faults.clone()).options();
+        let lists: Vec<&str> = options.chunks(2).map(|pair| pair[1].as_str()).collect();
+        assert!(options.chunks(2).all(|pair| pair[0] == "--exactly" && pair[1].len() < 100_000));
+        assert_eq!(lists.join(","), faults.join(","));
+        assert_eq!(Faults::Exactly(Vec::new()).options(), ["--faults", "none"]);
+    }
 
     #[test]
     fn options_that_are_refused_are_no_run() {
