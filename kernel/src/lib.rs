@@ -37,6 +37,7 @@ mod lock;
 mod machine;
 mod measurement;
 mod memory;
+mod pending_call;
 mod preempt;
 mod principal;
 pub mod process;

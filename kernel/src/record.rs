@@ -16,6 +16,7 @@ use recording::effects::{self, Memory};
 use recording::{Content, EventKind};
 
 use crate::process::ProcessRef;
+use crate::recorder::Piece;
 use crate::{call_words, claims, cpu, deferred, device, exheap, hardware, installed, recorder};
 
 /// A thread calls a function. Another of its process may run from here on.
@@ -26,7 +27,7 @@ pub fn begin(function: usize, arguments: &[u64]) {
     six.iter_mut().zip(arguments).for_each(|(word, argument)| *word = *argument);
     let count = call_words::words_in(function as u64, &six);
     thread.message().with_words(count, |read| {
-        recorder::append(process, thread.handle(), (EventKind::Called, function), 0, (arguments, read), &[]);
+        recorder::called(process, thread, function, (arguments, read));
         if process.turn.is_opaque() {
             mark_given_away(process, function, &six, read);
         }
@@ -46,13 +47,17 @@ pub fn end(function: usize, arguments: &[u64], answer: AbiReturn) {
         process.turn.make_opaque();
     }
     thread.message().with_words(call_words::words_out(function as u64, &answer), |written| {
+        let returned = |pieces: &[Piece]| {
+            recorder::returned(process, thread, function, (answer.status, answer.value, written), pieces);
+        };
+        if effects::memory(function) == Memory::Nothing {
+            return returned(&[]);
+        }
         let mut memory = memory_of(function, arguments, &answer, written);
         if process.turn.is_opaque() {
-            // Nobody replays what it does with them.
-            memory.iter_mut().for_each(|piece| piece.content = Content::Left);
+            memory.leave_all();
         }
-        let event = (EventKind::Returned, function);
-        recorder::append(process, thread.handle(), event, answer.status, (&[answer.value], written), &memory);
+        returned(memory.as_slice());
     });
     if is_device_open(function) && answer.status == Status::Ok as u64 {
         let hardware = claims::hardware(answer.value, process).ok();
@@ -62,32 +67,75 @@ pub fn end(function: usize, arguments: &[u64], answer: AbiReturn) {
     }
 }
 
-/// The memory that a process gets with a return.
-fn memory_of(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[u64]) -> Vec<recorder::Piece> {
-    let memory = effects::memory(function);
-    if let (Memory::OfArgument(index), true) = (memory, answer.status == Status::Ok as u64) {
-        let handle = arguments.get(index).copied().unwrap_or(0);
-        let found = exheap::block(handle).ok().zip(cpu::current().owner());
-        let place = found.and_then(|(block, process)| exheap::describe_of(process, block, handle).ok());
-        let piece = |[address, bytes, ..]: [u64; 4]| recorder::Piece { address, bytes, content: Content::Bytes(()) };
-        return place.map(piece).into_iter().collect();
+/// Memory that a process gets with a return. Messages seldom have more than a few blocks.
+struct Pieces {
+    first: [Piece; Pieces::FIRST],
+    count: usize,
+    /// All, if they are more.
+    all: Vec<Piece>,
+}
+
+impl Pieces {
+    const FIRST: usize = 2;
+
+    fn none() -> Pieces {
+        let none = Piece { address: 0, bytes: 0, content: Content::Left };
+        Pieces { first: [none; Pieces::FIRST], count: 0, all: Vec::new() }
     }
+
+    fn add(&mut self, piece: Piece) {
+        match self.first.get_mut(self.count) {
+            Some(place) => *place = piece,
+            None => {
+                if self.all.is_empty() {
+                    self.all.extend(self.first);
+                }
+                self.all.push(piece);
+            }
+        }
+        self.count += 1;
+    }
+
+    fn as_slice(&self) -> &[Piece] {
+        if self.all.is_empty() { &self.first[..self.count.min(Pieces::FIRST)] } else { &self.all }
+    }
+
+    /// Nobody replays what the process does with them.
+    fn leave_all(&mut self) {
+        self.first.iter_mut().chain(&mut self.all).for_each(|piece| piece.content = Content::Left);
+    }
+}
+
+/// The memory that a process gets with a return.
+fn memory_of(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[u64]) -> Pieces {
+    let (memory, mut pieces) = (effects::memory(function), Pieces::none());
+    let is_ok = answer.status == Status::Ok as u64;
+    let argument = |index: usize| arguments.get(index).copied().unwrap_or(0);
     let content = match memory {
-        Memory::Nothing | Memory::RestOfBlock => return Vec::new(),
+        Memory::OfArgument(index) if is_ok => {
+            let found = exheap::block(argument(index)).ok().zip(cpu::current().owner());
+            let place = found.map(|(block, process)| exheap::describe_of(process, block, argument(index)));
+            if let Some(Ok([address, bytes, ..])) = place {
+                pieces.add(Piece { address, bytes, content: Content::Bytes(()) });
+            }
+            return pieces;
+        }
+        Memory::Completed => {
+            add_filled(answer, &mut pieces);
+            return pieces;
+        }
+        Memory::Nothing | Memory::RestOfBlock => return pieces,
         Memory::ZeroBlock | Memory::ZeroPages | Memory::MorePages | Memory::Window => Content::Zero,
         // What a borrower has written that was ended in the middle, nobody can repeat.
         Memory::Message if answer.status == Status::Closed as u64 => Content::Bytes(()),
         Memory::Message | Memory::Detached if !keeps_all() => Content::Left,
-        Memory::Completed => return filled(answer),
         _ => Content::Bytes(()),
     };
-    let argument = |index: usize| arguments.get(index).copied().unwrap_or(0);
-    let named = effects::named(function, [argument(0), argument(1)], (answer.status, answer.value), buffer);
-    let piece = |block: effects::Named| {
+    for block in effects::named(function, [argument(0), argument(1)], (answer.status, answer.value), buffer) {
         let content = if content == Content::Left && was_opaque(block.handle) { Content::Bytes(()) } else { content };
-        recorder::Piece { address: block.address, bytes: block.bytes, content }
-    };
-    named.into_iter().map(piece).collect()
+        pieces.add(Piece { address: block.address, bytes: block.bytes, content });
+    }
+    pieces
 }
 
 /// Whether the contents of all messages are kept: between hardware domains they are copied to other addresses, where no
@@ -120,18 +168,15 @@ fn mark_given_away(process: ProcessRef, function: usize, arguments: &[u64; 6], r
     }
 }
 
-/// The parts of a block that a device has written to.
-fn filled(answer: &AbiReturn) -> Vec<recorder::Piece> {
-    let Some(block) = exheap::block(answer.value).ok().filter(|_| answer.status == Status::Ok as u64) else {
-        return Vec::new();
-    };
+/// Adds the parts of a block that a device has written to.
+fn add_filled(answer: &AbiReturn, pieces: &mut Pieces) {
+    let Some(block) = exheap::block(answer.value).ok().filter(|_| answer.status == Status::Ok as u64) else { return };
     let base = block.address.load(Ordering::Relaxed);
-    let piece = |(first, bytes): (usize, usize)| recorder::Piece {
-        address: (base + first) as u64,
-        bytes: bytes as u64,
-        content: Content::Bytes(()),
-    };
-    device::filled(block).into_iter().filter(|part| part.1 > 0).map(piece).collect()
+    for (first, bytes) in device::filled(block) {
+        if bytes > 0 {
+            pieces.add(Piece { address: (base + first) as u64, bytes: bytes as u64, content: Content::Bytes(()) });
+        }
+    }
 }
 
 fn is_device_open(function: usize) -> bool {

@@ -7,13 +7,14 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use recording::{
-    Chunk, Content, Event, EventKind, Filling, Header, MAX_BLOCKS, Started, chunk_head, chunk_of, padding,
+    Chunk, Content, Event, EventKind, Filling, Header, MAX_BLOCKS, Started, Whole, chunk_head, chunk_of, padding,
 };
 
 use crate::lock::SpinLock;
 use crate::machine::machine;
+use crate::pending_call::{Call, PendingCall};
 use crate::process::{Epitaph, ProcessRef};
-use crate::thread::ThreadRef;
+use crate::thread::{THREADS, ThreadRef};
 use crate::{cpu, memory};
 
 /// Bytes of a chunk at which it is written.
@@ -22,8 +23,10 @@ const PROCESSORS_MAX: usize = 64;
 
 static ON: AtomicBool = AtomicBool::new(false);
 static CHUNKS: [SpinLock<Filling>; PROCESSORS_MAX] = [const { SpinLock::new(Filling::NONE) }; PROCESSORS_MAX];
-/// Number of the next event. Taken with a chunk locked, so that whoever has locked them all knows that none is missing.
+/// Number of the next event. Calls are not counted: they come before the event that has the number then.
 static NEXT: AtomicU64 = AtomicU64::new(0);
+/// Whether there is one processor: only its own interrupts come between two accesses of it, and they add no event.
+static IS_ALONE: AtomicBool = AtomicBool::new(false);
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
 /// Memory that a process gets.
@@ -59,6 +62,7 @@ pub fn start(system_image: &'static [u8]) {
     machine().record(&chunk_head(Chunk::System, system_image));
     machine().record(system_image);
     machine().record(padding(system_image.len()));
+    IS_ALONE.store(machine().processor_count() == 1, Ordering::Relaxed);
     ON.store(true, Ordering::Relaxed);
 }
 
@@ -104,6 +108,92 @@ fn words_of(text: &str) -> Vec<u64> {
     text.as_bytes().chunks(8).map(word).take(255).collect()
 }
 
+/// Takes a number for an event.
+#[inline]
+fn take_number() -> u64 {
+    if !IS_ALONE.load(Ordering::Relaxed) {
+        return NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    let number = NEXT.load(Ordering::Relaxed);
+    NEXT.store(number + 1, Ordering::Relaxed);
+    number
+}
+
+/// Keeps a thread's call until it returns; writes it if it has too many words for that.
+#[inline]
+pub fn called(process: ProcessRef, thread: ThreadRef, function: usize, (arguments, read): (&[u64], &[u64])) {
+    // What a call of the end's time has left stays, for `finish`.
+    if IS_OVER.load(Ordering::Relaxed) {
+        return;
+    }
+    let (id, handle) = (process.id.load(Ordering::Relaxed), thread.handle());
+    let call = Call { number: NEXT.load(Ordering::Relaxed), process: id, thread: handle, function: function as u8 };
+    if pending_of(thread).is_none_or(|pending| !pending.put(&call, arguments, read)) {
+        append(process, handle, (EventKind::Called, function), 0, (arguments, read), &[]);
+    }
+}
+
+/// A thread's call has returned.
+#[inline]
+pub fn returned(
+    process: ProcessRef,
+    thread: ThreadRef,
+    function: usize,
+    (status, value, written): (u64, u64, &[u64]),
+    pieces: &[Piece],
+) {
+    let Some((pending, (call, words))) = pending_of(thread).and_then(|pending| Some((pending, pending.get()?))) else {
+        return append(process, thread.handle(), (EventKind::Returned, function), status, (&[value], written), pieces);
+    };
+    let pieces = &pieces[..pieces.len().min(MAX_BLOCKS)];
+    with_chunk(|chunk| {
+        let number = take_number();
+        let Call { number: next, process, thread, function } = call;
+        let whole = Whole { number, since_call: number.wrapping_sub(next), process, thread, function, status };
+        Event::write_whole(chunk, &whole, (words, value, written), pieces.len());
+        pieces.iter().for_each(|piece| write_piece(chunk, piece));
+        pending.clear();
+    });
+}
+
+/// A thread ends. If it was in a call, that did not return.
+pub fn thread_ended(thread: ThreadRef) {
+    if let Some((pending, (call, words))) = pending_of(thread).and_then(|pending| Some((pending, pending.get()?))) {
+        with_chunk(|chunk| {
+            write_call(chunk, &call, words);
+            pending.clear();
+        });
+    }
+}
+
+fn pending_of(thread: ThreadRef) -> Option<&'static PendingCall> {
+    thread.pending.first()
+}
+
+/// Writes a call without a return.
+fn write_call(chunk: &mut Filling, call: &Call, words: impl Iterator<Item = u64>) {
+    let words: Vec<u64> = words.collect();
+    let function = abi::FUNCTIONS.get(usize::from(call.function));
+    let arguments = function.map_or(0, |function| function.arguments.len()).min(words.len());
+    let (arguments, read) = words.split_at(arguments);
+    let fixed = [call.number, call.process, call.thread, 0];
+    Event::write_head(chunk, (EventKind::Called, call.function), fixed, (arguments, read, 0));
+}
+
+/// Adds to the calling processor's chunk, unless the recording is over.
+#[inline]
+fn with_chunk(add: impl FnOnce(&mut Filling)) {
+    let Some(chunk) = CHUNKS.get(cpu::this().number as usize) else { return };
+    let mut chunk = chunk.lock();
+    if IS_OVER.load(Ordering::Relaxed) {
+        return;
+    }
+    add(&mut chunk);
+    if chunk.length() >= CHUNK_BYTES {
+        write(&mut chunk);
+    }
+}
+
 /// Adds an event of a process.
 pub fn append(
     process: ProcessRef,
@@ -115,18 +205,13 @@ pub fn append(
 ) {
     let process = process.id.load(Ordering::Relaxed);
     let pieces = &pieces[..pieces.len().min(MAX_BLOCKS)];
-    let Some(chunk) = CHUNKS.get(cpu::this().number as usize) else { return };
-    let mut chunk = chunk.lock();
-    if IS_OVER.load(Ordering::Relaxed) {
-        return;
-    }
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let fixed = [number, process, thread, status];
-    Event::write_head(&mut chunk, (kind, function as u8), fixed, (words.0, words.1, pieces.len()));
-    pieces.iter().for_each(|piece| write_piece(&mut chunk, piece));
-    if chunk.length() >= CHUNK_BYTES {
-        write(&mut chunk);
-    }
+    with_chunk(|chunk| {
+        let number =
+            if kind == EventKind::Called { NEXT.load(Ordering::Relaxed) } else { NEXT.fetch_add(1, Ordering::Relaxed) };
+        let fixed = [number, process, thread, status];
+        Event::write_head(chunk, (kind, function as u8), fixed, (words.0, words.1, pieces.len()));
+        pieces.iter().for_each(|piece| write_piece(chunk, piece));
+    });
 }
 
 fn write_piece(chunk: &mut Filling, piece: &Piece) {
@@ -137,7 +222,7 @@ fn write_piece(chunk: &mut Filling, piece: &Piece) {
         let (block, filling) = chunk.room(bytes.next_multiple_of(8)).split_at_mut(bytes);
         memory::copy_block(block, address as usize);
         filling[..padding(bytes).len()].fill(0);
-        chunk.filled(bytes.next_multiple_of(8));
+        chunk.filled(0, bytes.next_multiple_of(8));
     }
 }
 
@@ -150,10 +235,23 @@ pub fn finish() {
     if !is_on() || IS_OVER.swap(true, Ordering::SeqCst) {
         return;
     }
+    let mut events = 0;
     for chunk in &CHUNKS {
-        write(&mut chunk.lock());
+        let mut chunk = chunk.lock();
+        write(&mut chunk);
+        events += chunk.events();
     }
-    machine().record(&chunk_of(Chunk::End, [NEXT.load(Ordering::SeqCst)]));
+    // Whoever had a chunk locked before has cleared its call; from now on none is cleared, and none takes the place of another.
+    let mut chunk = CHUNKS[0].lock();
+    let before = chunk.events();
+    for (call, words) in THREADS.all().filter_map(|thread| pending_of(thread)?.get()) {
+        write_call(&mut chunk, &call, words);
+        if chunk.length() >= CHUNK_BYTES {
+            write(&mut chunk);
+        }
+    }
+    write(&mut chunk);
+    machine().record(&chunk_of(Chunk::End, [events + chunk.events() - before]));
 }
 
 #[cfg(test)]

@@ -15,6 +15,7 @@ use crate::handle::{self, Kind};
 use crate::latency::Stretch;
 use crate::lock::{AtomicRef, SpinLock};
 use crate::machine::machine;
+use crate::pending_call::PendingCall;
 use crate::process::{self, Process};
 use crate::shortage::{Scarce, no_slot, used_up};
 use crate::slab::{Charged, Links, Listed, Slab, Slot};
@@ -66,6 +67,8 @@ pub struct Thread {
     pub end: SpinLock<End>,
     /// Measures how long it keeps its processor.
     pub stretch: Stretch,
+    /// The call that it is in, if the run is recorded.
+    pub pending: [PendingCall; cfg!(feature = "recording") as usize],
 }
 
 /// What a thread in a domain has there. Its [`Thread::stack`] is out of the domain's reach, with a message buffer that

@@ -237,7 +237,9 @@ impl Simulation<'_> {
         words.extend(arguments.workload.map(|workload| format!("--workload {}", workload.name())));
         words.extend(arguments.disk.iter().map(|disk| format!("--disk {}", disk.display())));
         words.extend(arguments.spare.iter().map(|program| format!("--spare {program}")));
-        words.push(format!("--seed {seed} --processors {} {}", arguments.processors(seed), faults.options().join(" ")));
+        // With all faults that the seed selects it fails, too.
+        let faults = faults.option().or_else(|| self.faults().option()).unwrap_or_default();
+        words.push(format!("--seed {seed} --processors {} {}", arguments.processors(seed), faults.join(" ")));
         words.extend(arguments.commands.iter().map(|commands| format!("-c '{}'", commands.replace('\'', "'\\''"))));
         words.join(" ")
     }

@@ -21,9 +21,10 @@ pub struct Arguments {
     #[arg(long, value_name = "KIND,...", default_value = "harmless")]
     pub faults: Kinds,
 
-    /// These faults and no others: KIND:NUMBER of the opportunity
-    #[arg(long, value_name = "FAULT,...", value_delimiter = ',', conflicts_with = "faults")]
-    pub exactly: Vec<Fault>,
+    /// The faults in this file and no others: KIND:NUMBER of the opportunity, a line each. They may be more than a command
+    /// line has room for
+    #[arg(long, value_name = "FILE", conflicts_with = "faults", value_parser = read_faults)]
+    pub exactly: Option<Listed>,
 
     /// A disk: the file with its content, which is not changed
     #[arg(long = "disk", value_name = "FILE[:ro]")]
@@ -74,12 +75,21 @@ pub struct Arguments {
     pub parameters: Vec<(String, String)>,
 }
 
+/// The faults of a file.
+#[derive(Clone, Debug)]
+pub struct Listed(Vec<Fault>);
+
+fn read_faults(path: &str) -> Result<Listed, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| format!("it cannot be read ({error})"))?;
+    text.lines().map(str::parse).collect::<Result<_, _>>().map(Listed)
+}
+
 impl Arguments {
     /// Returns the faults that the run may have.
     pub fn plan(&self) -> Plan {
-        match &self.exactly[..] {
-            [] => Plan::Kinds(self.faults.clone()),
-            faults => Plan::Exactly(faults.iter().copied().collect()),
+        match &self.exactly {
+            None => Plan::Kinds(self.faults.clone()),
+            Some(Listed(faults)) => Plan::Exactly(faults.iter().copied().collect()),
         }
     }
 }
@@ -112,9 +122,21 @@ mod tests {
         let words = ["x", "--system", "s", "--faults", "cut/3,read-error"];
         let arguments = Arguments::try_parse_from(words).expect("a good command line");
         assert_eq!(Ok(arguments.faults), "cut/3,read-error".parse());
-        let words = ["x", "--system", "s", "--exactly", "cut:3,kill:7"];
-        let exactly = Arguments::try_parse_from(words).expect("a good command line").exactly;
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).expect("a file");
+            path.into_os_string()
+        };
+        let parse = |file| {
+            Arguments::try_parse_from(["x", "--system", "s", "--exactly"].map(Into::into).into_iter().chain([file]))
+        };
+        let Some(Listed(exactly)) = parse(file("good", "cut:3\nkill:7\n")).expect("a good command line").exactly else {
+            panic!("no faults")
+        };
         assert_eq!(exactly.iter().map(Fault::to_string).collect::<Vec<_>>(), ["cut:3", "kill:7"]);
+        let error = parse(file("bad", "cut:3\nrain:1\n")).expect_err("no fault").to_string();
+        assert!(error.contains("rain"), "{error}");
         assert!(Arguments::try_parse_from(["x", "--system", "s", "--faults", "rain"]).is_err());
     }
 }

@@ -148,6 +148,9 @@ pub fn end_current_thread() -> ! {
 
 /// Ends a thread of the SIP. Called on that thread, last before the switch away.
 fn thread_ended(process: ProcessRef, thread: ThreadRef) {
+    if recorder::is_on() {
+        recorder::thread_ended(thread);
+    }
     process.trace.add(TraceKind::ThreadEnded, thread.handle(), 0);
     let dying = process.is_dying();
     {

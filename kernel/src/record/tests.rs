@@ -53,9 +53,9 @@ fn the_answer_of_every_function_is_recorded() {
             Memory::Window => Some(Named { handle: 0, address: 0x77, bytes: 0 }),
             Memory::Nothing | Memory::OfArgument(_) => None,
         };
-        assert_eq!(named(number, [3, 5], (ok, value), written).first().copied(), expected, "{}", function.name);
+        assert_eq!(named(number, [3, 5], (ok, value), written).next(), expected, "{}", function.name);
         let refused = named(number, [3, 5], (Status::BadHandle as u64, value), written);
-        assert_eq!(refused, [], "{}: a call that failed gives nothing", function.name);
+        assert_eq!(refused.count(), 0, "{}: a call that failed gives nothing", function.name);
     }
 }
 
@@ -67,6 +67,6 @@ fn blocks_that_return_with_a_closed_channel_are_recorded() {
     buffer[..7].copy_from_slice(&[2, 11, 12, 13, 21, 22, 23]);
     let written = &buffer[..call_words::words_out(receive as u64, &answer)];
     let pieces = memory_of(receive, &[5, 6], &answer, written);
-    let places: Vec<(u64, u64)> = pieces.iter().map(|piece| (piece.address, piece.bytes)).collect();
+    let places: Vec<(u64, u64)> = pieces.as_slice().iter().map(|piece| (piece.address, piece.bytes)).collect();
     assert_eq!(places, [(12, 13), (22, 23)]);
 }

@@ -56,13 +56,19 @@ pub struct Filling {
     bytes: Vec<u8>,
     /// Bytes that are filled, or 0 before the first.
     at: usize,
+    events: u64,
     pub(crate) before: Before,
     pub(crate) last: Last,
 }
 
 impl Filling {
     /// Without memory.
-    pub const NONE: Filling = Filling { bytes: Vec::new(), at: 0, before: Before::NONE, last: Last::NONE };
+    pub const NONE: Filling = Filling { bytes: Vec::new(), at: 0, events: 0, before: Before::NONE, last: Last::NONE };
+
+    /// Events of it and of those that were completed before it.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
 
     /// Bytes of it so far.
     pub fn length(&self) -> usize {
@@ -87,15 +93,25 @@ impl Filling {
         &mut self.bytes[self.at..]
     }
 
+    /// The same, and the words of the last calls.
+    #[inline]
+    pub(crate) fn room_and_last(&mut self, bytes: usize) -> (&mut [u8], &mut Last) {
+        if self.bytes.len() < self.at + bytes {
+            self.grow(bytes);
+        }
+        (&mut self.bytes[self.at..], &mut self.last)
+    }
+
     #[cold]
     fn grow(&mut self, bytes: usize) {
         // The end is filled up to a whole word.
         self.bytes.resize((self.at + bytes + 8).next_power_of_two(), 0);
     }
 
-    /// Adds the first bytes of what [`Filling::room`] gave.
+    /// Adds the first bytes of what [`Filling::room`] gave, with which so many events begin.
     #[inline]
-    pub fn filled(&mut self, bytes: usize) {
+    pub fn filled(&mut self, events: u64, bytes: usize) {
+        self.events += events;
         self.at += bytes;
     }
 

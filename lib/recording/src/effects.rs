@@ -171,29 +171,59 @@ pub struct Named {
     pub bytes: u64,
 }
 
-/// The blocks and pages that a return names, in order, from the first arguments of the call and the words written.
-pub fn named(function: usize, arguments: [u64; 2], (status, value): (u64, u64), buffer: &[u64]) -> Vec<Named> {
+/// The blocks and pages that a return names, in order.
+#[derive(Clone, Debug)]
+pub struct Names<'a> {
+    /// The only one.
+    single: Option<Named>,
+    /// Words of the others.
+    words: &'a [u64],
+}
+
+impl Names<'_> {
+    const NONE: Names<'static> = Names { single: None, words: &[] };
+
+    fn one(handle: u64, address: u64, bytes: u64) -> Names<'static> {
+        Names { single: Some(Named { handle, address, bytes }), words: &[] }
+    }
+
+    /// Those of as many blocks in a message buffer, from a word on.
+    fn many(buffer: &[u64], first: usize, count: u64) -> Names<'_> {
+        let words = buffer.get(first..).unwrap_or_default();
+        let whole = words.len() / BLOCK_WORDS;
+        Names { single: None, words: &words[..whole.min(count as usize) * BLOCK_WORDS] }
+    }
+}
+
+impl Iterator for Names<'_> {
+    type Item = Named;
+
+    #[inline]
+    fn next(&mut self) -> Option<Named> {
+        let Some((&[handle, address, bytes], rest)) = self.words.split_first_chunk::<BLOCK_WORDS>() else {
+            return self.single.take();
+        };
+        self.words = rest;
+        Some(Named { handle, address, bytes })
+    }
+}
+
+/// The blocks and pages that a return names, from the first arguments of the call and the words written.
+#[inline]
+pub fn named(function: usize, arguments: [u64; 2], (status, value): (u64, u64), buffer: &[u64]) -> Names<'_> {
     let word = |index: usize| buffer.get(index).copied().unwrap_or(0);
-    let triples = |first: usize, count: u64| {
-        let place = move |index: usize| first + index * BLOCK_WORDS;
-        let all = (0..count as usize).map(place).take_while(|&at| at + BLOCK_WORDS <= buffer.len());
-        all.map(|at| Named { handle: word(at), address: word(at + 1), bytes: word(at + 2) }).collect()
-    };
     let is_ok = status == Status::Ok as u64;
+    let pages = |pages: u64| Names::one(0, value, pages.saturating_mul(PAGE_BYTES as u64));
     match memory(function) {
-        Memory::Message if status == Status::Closed as u64 => triples(1, word(0)),
-        Memory::Message if is_ok => triples((value >> 16 & 0xffff) as usize, value >> 32 & 0xff),
+        Memory::Message if status == Status::Closed as u64 => Names::many(buffer, 1, word(0)),
+        Memory::Message if is_ok => Names::many(buffer, (value >> 16 & 0xffff) as usize, value >> 32 & 0xff),
         Memory::NewBlock | Memory::Detached | Memory::Completed | Memory::ZeroBlock | Memory::RestOfBlock if is_ok => {
-            [Named { handle: value, address: word(0), bytes: word(1) }].into()
+            Names::one(value, word(0), word(1))
         }
-        Memory::ZeroPages if is_ok => {
-            [Named { handle: 0, address: value, bytes: arguments[0].saturating_mul(PAGE_BYTES as u64) }].into()
-        }
-        Memory::Window if is_ok => [Named { handle: 0, address: value, bytes: 0 }].into(),
-        Memory::MorePages if is_ok => {
-            [Named { handle: 0, address: value, bytes: arguments[1].saturating_mul(PAGE_BYTES as u64) }].into()
-        }
-        _ => Vec::new(),
+        Memory::ZeroPages if is_ok => pages(arguments[0]),
+        Memory::Window if is_ok => pages(0),
+        Memory::MorePages if is_ok => pages(arguments[1]),
+        _ => Names::NONE,
     }
 }
 

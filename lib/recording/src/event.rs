@@ -91,7 +91,8 @@ pub struct Started {
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// Its number, counted from 0 over all processes.
+    /// Its number, counted from 0 over all processes. As it is written, calls are not counted: a call has the number of the
+    /// next event that is none, and comes before it.
     pub number: u64,
     /// Id of its process.
     pub process: u64,
@@ -124,38 +125,45 @@ impl Before {
     pub const NONE: Before = Before { number: 0, process: 0, thread: 0 };
 }
 
-/// Words of which those of the last event of the same kind and function are left out, bit by bit: most handles and
-/// addresses are like those before.
-const LAST_WORDS: usize = 8;
+/// Words of which those of the last call of the same function are left out, bit by bit: most handles and addresses are
+/// like those before.
+const LAST_WORDS: usize = 16;
 
-/// The first words of the last event of each kind and function in a chunk.
+/// The first words of the last whole call of each function in a chunk.
 #[derive(Debug, Default)]
 pub struct Last(Vec<[u64; LAST_WORDS]>);
 
 impl Last {
-    /// Before any event, without memory.
+    /// Before any call, without memory.
     pub const NONE: Last = Last(Vec::new());
-    const KINDS: usize = KIND as usize + 1;
-    const FUNCTIONS: usize = 256;
 
     /// Forgets all, before the first event of a chunk.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
-        self.0.resize(Last::KINDS * Last::FUNCTIONS, [0; LAST_WORDS]);
+        self.0.resize(abi::FUNCTIONS.len(), [0; LAST_WORDS]);
     }
 
-    fn of(&mut self, kind: EventKind, function: u8) -> Option<&mut [u64; LAST_WORDS]> {
-        self.0.get_mut(usize::from(function) * Last::KINDS + kind as usize)
+    #[inline]
+    fn of(&mut self, function: u8) -> Option<&mut [u64; LAST_WORDS]> {
+        self.0.get_mut(usize::from(function))
     }
+}
 
-    /// How many words of an event are kept by what differs.
-    fn words_in(words: usize, buffer: usize) -> usize {
-        if words > LAST_WORDS { 0 } else { (words + buffer).min(LAST_WORDS) }
-    }
-
-    fn words_of(words: &[u64], buffer: &[u64]) -> usize {
-        Last::words_in(words.len(), buffer.len())
-    }
+/// A call with its return.
+#[derive(Clone, Copy, Debug)]
+pub struct Whole {
+    /// Number of the return.
+    pub number: u64,
+    /// Returns and other events since the call: those with the numbers before.
+    pub since_call: u64,
+    /// Id of its process.
+    pub process: u64,
+    /// Handle of its thread.
+    pub thread: u64,
+    /// Number of the function called.
+    pub function: u8,
+    /// Status of the return.
+    pub status: u64,
 }
 
 /// Set in an event's first byte, beside the kind, if its thread is that of the event before.
@@ -166,19 +174,63 @@ const OTHER_NUMBER: u8 = 0x40;
 const HAS_STATUS: u8 = 0x20;
 /// If it has blocks, whose number follows the head then.
 const HAS_BLOCKS: u8 = 0x10;
+/// If other events came between a call and its return.
+const WAS_LONG: u8 = 0x08;
 const FLAGS: u8 = SAME_THREAD | OTHER_NUMBER | HAS_STATUS | HAS_BLOCKS;
 /// Bits of the kind.
 const KIND: u8 = 0x07;
-/// Bytes before the words of an event: kind and flags, function, and numbers of words and of words of the buffer.
+/// In the place of the kind: a call and its return in one.
+const WHOLE: u8 = 7;
+/// Bytes before the words of an event: kind and flags, function, and numbers of words and of words of the buffer; of a
+/// whole call, of words read and of words written.
 const HEAD_BYTES: usize = 4;
-/// Maximum words besides those counted: number, status, process, thread.
-const FURTHER_WORDS: usize = 4;
+/// Maximum words besides those counted: number, status, process, thread, and how long a call was.
+const FURTHER_WORDS: usize = 5;
 
 const _: () = assert!(abi::FUNCTIONS.len() <= 256 && Status::Ok as u64 == 0);
 
+/// Puts the words that are not as usual into `further`; returns their flags and number.
+#[inline(always)]
+fn unusual(
+    before: &Before,
+    [number, process, thread, status]: [u64; 4],
+    further: &mut [u64; FURTHER_WORDS],
+) -> (u8, usize) {
+    let (mut flags, mut count) = (0, 0);
+    let since = number.wrapping_sub(before.number);
+    if since != 1 {
+        flags |= OTHER_NUMBER;
+        further[count] = since;
+        count += 1;
+    }
+    if status != 0 {
+        flags |= HAS_STATUS;
+        further[count] = status;
+        count += 1;
+    }
+    if (process, thread) == (before.process, before.thread) {
+        flags |= SAME_THREAD;
+    } else {
+        further[count] = process;
+        further[count + 1] = thread;
+        count += 2;
+    }
+    (flags, count)
+}
+
+/// Writes the fixed bytes of an event to the start of `room`; returns their number.
+#[inline(always)]
+fn put_head(room: &mut [u8], [kind, function, words, buffer]: [u8; HEAD_BYTES], blocks: usize) -> usize {
+    let kind = kind | if blocks > 0 { HAS_BLOCKS } else { 0 };
+    room[..HEAD_BYTES].copy_from_slice(&u32::from_le_bytes([kind, function, words, buffer]).to_le_bytes());
+    if blocks > 0 {
+        room[HEAD_BYTES] = blocks.min(MAX_BLOCKS) as u8;
+    }
+    HEAD_BYTES + usize::from(blocks > 0)
+}
+
 impl Event {
-    /// Appends all but its blocks to a chunk.
-    #[inline]
+    /// Appends all but its blocks to a chunk. The number of a call is that of the next event which is none.
     pub fn write_head(
         into: &mut Filling,
         (kind, function): (EventKind, u8),
@@ -187,45 +239,56 @@ impl Event {
     ) {
         into.begin();
         let (words, buffer) = (&words[..words.len().min(255)], &buffer[..buffer.len().min(255)]);
-        let Before { number: last, process: last_process, thread: last_thread } = into.before;
+        let mut further = [0; FURTHER_WORDS];
+        let (flags, count) = unusual(&into.before, [number, process, thread, status], &mut further);
+        into.before = Before { number: last_number(kind, number), process, thread };
+        let room = into.room(HEAD_BYTES + 1 + packed::bytes_at_most(FURTHER_WORDS + words.len() + buffer.len()));
+        let start = put_head(room, [kind as u8 | flags, function, words.len() as u8, buffer.len() as u8], blocks);
+        let length = packed::put(&mut room[start..], &[&further[..count], words, buffer]);
+        into.filled(1, start + length);
+    }
+
+    /// Appends a call and its return in one, without the blocks. `called` are the arguments and the words read, no more
+    /// than a byte counts.
+    #[inline]
+    pub fn write_whole(
+        into: &mut Filling,
+        call: &Whole,
+        (called, value, written): (impl ExactSizeIterator<Item = u64>, u64, &[u64]),
+        blocks: usize,
+    ) {
+        into.begin();
+        let Whole { number, since_call, process, thread, function, status } = *call;
+        let mut further = [0; FURTHER_WORDS];
+        let (flags, mut unusual) = unusual(&into.before, [number, process, thread, status], &mut further);
         into.before = Before { number, process, thread };
-        let (mut first, mut further, mut count) = (kind as u8, [0; FURTHER_WORDS], 0);
-        let since = number.wrapping_sub(last);
-        if since != 1 {
-            first |= OTHER_NUMBER;
-            further[count] = since;
-            count += 1;
+        let mut kind = WHOLE | flags;
+        if since_call != 0 {
+            kind |= WAS_LONG;
+            further[unusual] = since_call;
+            unusual += 1;
         }
-        if status != 0 {
-            first |= HAS_STATUS;
-            further[count] = status;
-            count += 1;
+        let arguments = abi::FUNCTIONS.get(usize::from(function)).map_or(0, |function| function.arguments.len());
+        let read = called.len().saturating_sub(arguments);
+        let count = unusual + called.len() + 1 + written.len();
+        let (room, last) = into.room_and_last(HEAD_BYTES + 1 + packed::bytes_at_most(count));
+        let Some(last) = last.of(function) else { return };
+        let start = put_head(room, [kind, function, read as u8, written.len() as u8], blocks);
+        let mut packing = packed::Packing::new(&mut room[start..], count);
+        for &word in &further[..unusual] {
+            packing.add(word);
         }
-        if (process, thread) == (last_process, last_thread) {
-            first |= SAME_THREAD;
-        } else {
-            further[count] = process;
-            further[count + 1] = thread;
-            count += 2;
+        let mut last = last.iter_mut();
+        let mut changed = |word: u64| last.next().map_or(word, |last| word ^ core::mem::replace(last, word));
+        for word in called {
+            packing.add(changed(word));
         }
-        let has_blocks = blocks > 0;
-        first |= if has_blocks { HAS_BLOCKS } else { 0 };
-        let (mut changed, own) = ([0; LAST_WORDS], Last::words_of(words, buffer));
-        if let Some(last) = into.last.of(kind, function) {
-            let (of_words, of_buffer) = last.split_at_mut(own.min(words.len()));
-            let (changed_words, changed_buffer) = changed.split_at_mut(of_words.len());
-            change(changed_words, of_words, words);
-            change(&mut changed_buffer[..own - of_words.len()], of_buffer, buffer);
+        packing.add(changed(value));
+        for &word in written {
+            packing.add(changed(word));
         }
-        let (words_left, buffer_left) = (words.get(own..).unwrap_or(&[]), &buffer[own.saturating_sub(words.len())..]);
-        let start = HEAD_BYTES + usize::from(has_blocks);
-        let room = into.room(start + packed::bytes_at_most(count + words.len() + buffer.len()));
-        room[..HEAD_BYTES].copy_from_slice(&[first, function, words.len() as u8, buffer.len() as u8]);
-        if has_blocks {
-            room[HEAD_BYTES] = blocks.min(MAX_BLOCKS) as u8;
-        }
-        let length = packed::put(&mut room[start..], &[&further[..count], &changed[..own], words_left, buffer_left]);
-        into.filled(start + length);
+        let length = packing.length();
+        into.filled(2, start + length);
     }
 
     /// Appends what comes before a block's bytes, which are padded to whole words. There are none but with [`Content::Bytes`].
@@ -236,7 +299,7 @@ impl Event {
             Content::Left => 2,
         };
         let length = packed::put(into.room(packed::bytes_at_most(2)), &[&[address, bytes << 2 | kind]]);
-        into.filled(length);
+        into.filled(0, length);
     }
 
     /// Appends it to a chunk.
@@ -252,17 +315,18 @@ impl Event {
                     Event::write_block_head(into, block.address, block.bytes, Content::Bytes(()));
                     for word in words {
                         into.room(8)[..8].copy_from_slice(&word.to_le_bytes());
-                        into.filled(8);
+                        into.filled(0, 8);
                     }
                 }
             }
         }
     }
 
-    /// Takes an event from the start of `bytes`; `None` if they are none.
-    pub(crate) fn read(bytes: &mut &[u8], before: &mut Before, last: &mut Last) -> Option<Event> {
+    /// Takes an event, or a whole call, from the start of `bytes`; `None` if they are none.
+    pub(crate) fn read(bytes: &mut &[u8], before: &mut Before, last: &mut Last, into: &mut Vec<Event>) -> Option<()> {
         let (&[first, function, words_count, buffer_count], mut rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
-        let kind = EventKind::from_number(first & KIND).filter(|kind| first & !FLAGS == *kind as u8)?;
+        let is_whole = first & KIND == WHOLE;
+        let was_long = is_whole && first & WAS_LONG != 0;
         let has = |flag: u8| first & flag != 0;
         let block_count = if has(HAS_BLOCKS) {
             let (&count, after) = rest.split_first()?;
@@ -271,26 +335,51 @@ impl Event {
         } else {
             0
         };
-        let further =
-            usize::from(has(OTHER_NUMBER)) + usize::from(has(HAS_STATUS)) + if has(SAME_THREAD) { 0 } else { 2 };
-        let mut all = packed::take(&mut rest, further + usize::from(words_count) + usize::from(buffer_count))?;
-        let own = Last::words_in(words_count.into(), buffer_count.into());
-        for (word, last) in all[further..further + own].iter_mut().zip(last.of(kind, function)?) {
-            *word ^= *last;
-            *last = *word;
-        }
-        let buffer = all.split_off(further + usize::from(words_count));
-        let words = all.split_off(further);
+        let head = usize::from(has(OTHER_NUMBER)) + usize::from(has(HAS_STATUS)) + if has(SAME_THREAD) { 0 } else { 2 };
+        let arguments = if is_whole { abi::FUNCTIONS.get(usize::from(function))?.arguments.len() } else { 0 };
+        let first_words = if is_whole { arguments + usize::from(words_count) + 1 } else { words_count.into() };
+        let head = head + usize::from(was_long);
+        let mut all = packed::take(&mut rest, head + first_words + usize::from(buffer_count))?;
+        let mut words = all.split_off(head);
         let mut further = all.into_iter();
         let since = if has(OTHER_NUMBER) { further.next()? } else { 1 };
         let status = if has(HAS_STATUS) { further.next()? } else { 0 };
         let (process, thread) =
             if has(SAME_THREAD) { (before.process, before.thread) } else { (further.next()?, further.next()?) };
         let number = before.number.wrapping_add(since);
-        *before = Before { number, process, thread };
-        let blocks = (0..block_count).map(|_| read_block(&mut rest)).collect::<Option<_>>()?;
+        let event = |number, kind, status, words, buffer, blocks| Event {
+            number,
+            process,
+            thread,
+            kind,
+            function,
+            status,
+            words,
+            buffer,
+            blocks,
+        };
+        if is_whole {
+            for (word, last) in words.iter_mut().zip(last.of(function)?) {
+                *word ^= *last;
+                *last = *word;
+            }
+            let since_call = if was_long { further.next()? } else { 0 };
+            *before = Before { number, process, thread };
+            let written = words.split_off(first_words);
+            let value = words.pop()?;
+            let read = words.split_off(arguments);
+            let blocks = (0..block_count).map(|_| read_block(&mut rest)).collect::<Option<_>>()?;
+            into.push(event(number.wrapping_sub(since_call), EventKind::Called, 0, words, read, Vec::new()));
+            into.push(event(number, EventKind::Returned, status, [value].into(), written, blocks));
+        } else {
+            let kind = EventKind::from_number(first & KIND).filter(|kind| first & !FLAGS == *kind as u8)?;
+            *before = Before { number: last_number(kind, number), process, thread };
+            let buffer = words.split_off(first_words);
+            let blocks = (0..block_count).map(|_| read_block(&mut rest)).collect::<Option<_>>()?;
+            into.push(event(number, kind, status, words, buffer, blocks));
+        }
         *bytes = rest;
-        Some(Event { number, process, thread, kind, function, status, words, buffer, blocks })
+        Some(())
     }
 
     /// The bytes of its first block.
@@ -327,13 +416,9 @@ impl Event {
     }
 }
 
-/// Sets `changed` to what differs from the last words, which become these.
-#[inline]
-fn change(changed: &mut [u64], last: &mut [u64], words: &[u64]) {
-    for ((changed, last), &word) in changed.iter_mut().zip(last).zip(words) {
-        *changed = word ^ *last;
-        *last = word;
-    }
+/// The number of the last event that has one of its own, after this one.
+fn last_number(kind: EventKind, number: u64) -> u64 {
+    if kind == EventKind::Called { number.wrapping_sub(1) } else { number }
 }
 
 fn read_block(rest: &mut &[u8]) -> Option<Block> {

@@ -1,7 +1,8 @@
 //! The file of a recorded run: what entered each program at the ABI, in the order in which it did.
 //!
 //! Key types: [`Header`], [`Event`], [`Reader`]. The kernel writes a file in chunks, each with a checksum; events of a
-//! chunk are those of one processor, and their numbers give the order of all. Neighbours: `kernel/src/record`
+//! chunk are those of one processor, and their numbers give the order of all. A call and its return are usually one entry,
+//! written at the return. Neighbours: `kernel/src/record`
 //! writes, `kernel/src/replay` and `sing replay` read. Deliberately not here: what a replay does with an event.
 //!
 //! All numbers are words of 64 bits, little-endian. A file is a chunk `Header`, one `System`, any number of `Events` and
@@ -21,13 +22,13 @@ mod reader;
 pub mod ring;
 
 pub use chunk::{Chunk, Filling, HEADER_BYTES, chunk_head, chunk_of, complete_chunk, padding};
-pub use event::{Before, Block, Content, Event, EventKind, MAX_BLOCKS, Started};
+pub use event::{Before, Block, Content, Event, EventKind, MAX_BLOCKS, Started, Whole};
 pub use reader::{Reader, RecordingError};
 
 use alloc::vec::Vec;
 
 /// Version of the format. It changes with every change of this crate or of the meaning of an event.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// What a recording says of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

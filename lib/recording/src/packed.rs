@@ -12,25 +12,47 @@ pub const fn bytes_at_most(count: usize) -> usize {
     count.div_ceil(2) + count * WORD_BYTES
 }
 
+/// Words being written to the start of memory that has room for [`bytes_at_most`].
+pub struct Packing<'a> {
+    controls: &'a mut [u8],
+    data: &'a mut [u8],
+    index: usize,
+    at: usize,
+    control: u8,
+}
+
+impl<'a> Packing<'a> {
+    /// Of exactly so many words.
+    #[inline(always)]
+    pub fn new(into: &'a mut [u8], count: usize) -> Packing<'a> {
+        let (controls, data) = into.split_at_mut(count.div_ceil(2));
+        Packing { controls, data, index: 0, at: 0, control: 0 }
+    }
+
+    /// Adds the next one.
+    #[inline(always)]
+    pub fn add(&mut self, word: u64) {
+        let bytes = (u64::BITS + 7 - word.leading_zeros()) / 8;
+        self.data[self.at..self.at + WORD_BYTES].copy_from_slice(&word.to_le_bytes());
+        self.control = if self.index.is_multiple_of(2) { bytes as u8 } else { self.control | (bytes as u8) << 4 };
+        self.controls[self.index / 2] = self.control;
+        self.at += bytes as usize;
+        self.index += 1;
+    }
+
+    /// Bytes of all so far.
+    #[inline(always)]
+    pub fn length(self) -> usize {
+        self.controls.len() + self.at
+    }
+}
+
 /// Writes words, those of all lists in order, to the start of `into`, which has room for [`bytes_at_most`]; returns the
 /// number of bytes.
-#[inline]
 pub fn put<const N: usize>(into: &mut [u8], lists: &[&[u64]; N]) -> usize {
-    let count: usize = lists.iter().map(|list| list.len()).sum();
-    let sizes = count.div_ceil(2);
-    let (controls, data) = into.split_at_mut(sizes);
-    let (mut index, mut at, mut control) = (0, 0, 0);
-    for list in lists {
-        for &word in *list {
-            let bytes = (u64::BITS + 7 - word.leading_zeros()) / 8;
-            data[at..at + WORD_BYTES].copy_from_slice(&word.to_le_bytes());
-            control = if index % 2 == 0 { bytes as u8 } else { control | (bytes as u8) << 4 };
-            controls[index / 2] = control;
-            at += bytes as usize;
-            index += 1;
-        }
-    }
-    sizes + at
+    let mut packing = Packing::new(into, lists.iter().map(|list| list.len()).sum());
+    lists.iter().flat_map(|list| list.iter()).for_each(|&word| packing.add(word));
+    packing.length()
 }
 
 /// Takes as many words from the start of `bytes`; `None` if they are not there.

@@ -5,7 +5,7 @@ use core::fmt;
 
 use crate::chunk::{checksum, word};
 use crate::event::Last;
-use crate::{Before, Chunk, Event, FORMAT, HEADER_BYTES, Header};
+use crate::{Before, Chunk, Event, EventKind, FORMAT, HEADER_BYTES, Header};
 
 /// Why a file is no recording that can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Reader {
                     let mut before = Before::NONE;
                     last.clear();
                     while !is_filling(rest) {
-                        reader.events.push(Event::read(&mut rest, &mut before, &mut last).ok_or(damaged)?);
+                        Event::read(&mut rest, &mut before, &mut last, &mut reader.events).ok_or(damaged)?;
                     }
                 }
                 (Chunk::End, payload) if words_of(payload) == [reader.events.len() as u64] => break,
@@ -103,7 +103,9 @@ impl Reader {
         if reader.system.len() as u64 != header.system_bytes.div_ceil(8) {
             return Err(damaged);
         }
-        reader.events.sort_by_key(|event| event.number);
+        // A call comes before the event whose number it has.
+        reader.events.sort_by_key(|event| (event.number, event.kind != EventKind::Called));
+        reader.events.iter_mut().zip(0..).for_each(|(event, number)| event.number = number);
         Ok(reader)
     }
 

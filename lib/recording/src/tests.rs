@@ -116,3 +116,58 @@ fn events_of_any_words_in_a_row_come_back() {
     let file = file(&[&some[..100], &others, &some[100..]], all.len() as u64);
     assert_eq!(Reader::new(&file).expect("a recording").events(), all);
 }
+
+#[test]
+fn whole_calls_are_read_as_calls_and_returns() {
+    let send = effects::function("channel_send").expect("one") as u8;
+    let arguments = abi::FUNCTIONS[usize::from(send)].arguments.len();
+    let mut seed = 7u64;
+    let mut next = |below: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    };
+    let mut words = |count: u64| (0..count).map(|_| next(1 << 20) << next(40)).collect::<Vec<u64>>();
+    let mut chunk = Filling::default();
+    let mut expected: Vec<Event> = Vec::new();
+    // Two other calls begin and end in every third one; the first has its number, and is written before it.
+    for number in 0..300u64 {
+        let (process, thread, since_call) = (number / 50, number % 3, if number % 3 == 2 { 2 } else { 0 });
+        let [called, read, written] = [arguments as u64, number % 20, number % 7].map(&mut words);
+        let whole = Whole { number, since_call, process, thread, function: send, status: number % 2 };
+        let both = called.iter().chain(&read).copied().collect::<Vec<u64>>();
+        Event::write_whole(&mut chunk, &whole, (both.into_iter(), number * 3, &written), 0);
+        let event = |kind, status, words, buffer| Event {
+            number,
+            process,
+            thread,
+            kind,
+            function: send,
+            status,
+            words,
+            buffer,
+            blocks: vec![],
+        };
+        let at = expected.len() - (2 * since_call as usize).saturating_sub(1);
+        expected.insert(at, event(EventKind::Called, 0, called, read));
+        expected.push(event(EventKind::Returned, number % 2, vec![number * 3], written));
+    }
+    expected.iter_mut().zip(0..).for_each(|(event, number)| event.number = number);
+    let mut bytes = file(&[], 0);
+    bytes.truncate(bytes.len() - chunk_of(Chunk::End, [0]).len());
+    assert_eq!(chunk.events(), 600);
+    bytes.extend(chunk.complete().expect("events"));
+    bytes.extend(chunk_of(Chunk::End, [600]));
+    let all = Reader::new(&bytes).expect("a recording").into_events();
+    assert_eq!(all.len(), expected.len());
+    all.iter().zip(&expected).for_each(|(found, event)| assert_eq!(found, event));
+}
+
+#[test]
+fn a_call_that_never_returned_comes_before_what_has_its_number() {
+    let of = |number, process, kind| Event { kind, blocks: vec![], ..event(number, process) };
+    let calls = [of(0, 5, EventKind::Returned), of(1, 5, EventKind::Called), of(1, 6, EventKind::Called)];
+    let others = [of(1, 7, EventKind::Returned), of(2, 7, EventKind::Ended)];
+    let all = Reader::new(&file(&[&others, &calls], 5)).expect("a recording").into_events();
+    let order: Vec<(u64, u64)> = all.iter().map(|event| (event.number, event.process)).collect();
+    assert_eq!(order, [(0, 5), (1, 5), (2, 6), (3, 7), (4, 7)]);
+}

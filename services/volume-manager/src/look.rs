@@ -16,28 +16,32 @@ use crate::waiting::before;
 /// Maximum sector size in bytes; larger values are invalid.
 const MAX_SECTOR_BYTES: u32 = 65_536;
 
-/// Pause before a disk whose driver has ended is read again, in milliseconds.
-const AGAIN_AFTER_MS: u64 = 20;
+/// Timeout for a driver that has ended to be back, in milliseconds.
+const DRIVER_BACK_MS: u64 = 10_000;
+const AGAIN_AFTER_MS: u64 = 10;
 
 /// Whether the disk may hold a volume of the manager's kind. True if it cannot be read or times out: the file system
-/// then reports the error. A driver that has ended is waited for: a disk that is claimed on suspicion is not there for the
-/// manager whose volume it holds.
+/// then reports the error. A driver that ends meanwhile is waited for: to mount the disk of another kind would keep it from
+/// that kind's manager.
 pub(crate) async fn is_own(manager: &Manager, disk: &str) -> bool {
-    let deadline = Deadline::after_ms(TIMEOUT_MS);
+    let deadline = Deadline::after_ms(DRIVER_BACK_MS);
     loop {
-        match before(deadline, read_first_bytes(manager, disk)).await {
-            Some(Ok(block)) => return may_hold(&manager.kind, &block[..BYTES.min(block.len())]),
-            Some(Err(error)) if is_driver_away(error) && !deadline.has_passed() => {
-                executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await;
-            }
-            Some(Err(_)) | None => return true,
+        let read = before(Deadline::after_ms(TIMEOUT_MS), read_first_bytes(manager, disk)).await;
+        let read = read.as_ref().map(|read| read.as_ref().map(|block| &block[..]).map_err(|error| *error));
+        match judge(&manager.kind, read, deadline.has_passed()) {
+            Some(is_own) => return is_own,
+            None => executor::sleep_until(Deadline::after_ms(AGAIN_AFTER_MS)).await,
         }
     }
 }
 
-/// Whether the driver of a disk that was listed has ended, and may be back soon.
-fn is_driver_away(error: AccessError) -> bool {
-    error.may_pass() || error == AccessError::Name(NameError::NotFound)
+/// Whether a disk that was read so may hold a volume of this kind; `None` if it is to be read again.
+fn judge(kind: &str, read: Option<Result<&[u8], AccessError>>, is_late: bool) -> Option<bool> {
+    match read {
+        Some(Ok(bytes)) => Some(may_hold(kind, &bytes[..BYTES.min(bytes.len())])),
+        Some(Err(error)) if error.may_pass() && !is_late => None,
+        Some(Err(_)) | None => Some(true),
+    }
 }
 
 /// Reads the leading whole sectors that [`may_hold`] needs, as far as the disk has them.
@@ -71,5 +75,20 @@ async fn open(manager: &Manager, path: &str) -> Result<disk::Imp<states::Ready>,
         disk::ImpStart::Success { next } => Ok(next),
         disk::ImpStart::Refused { .. } => Err(AccessError::Name(NameError::DeviceError)),
         disk::ImpStart::ChannelClosed(_) => Err(AccessError::ServerEnded),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_driver_that_ends_is_no_reason_to_take_its_disk() {
+        let ended = Some(Err(AccessError::ServerEnded));
+        assert_eq!(judge("fat", ended, false), None);
+        assert_eq!(judge("fat", ended, true), Some(true));
+        let broken = Some(Err(AccessError::Name(NameError::DeviceError)));
+        assert_eq!([judge("fat", broken, false), judge("fat", None, false)], [Some(true); 2]);
+        assert_eq!(judge("fat", Some(Ok(&[0; BYTES])), false), Some(false));
     }
 }

@@ -75,6 +75,8 @@ pub(crate) struct Mount {
     /// Whether its file system has a control channel.
     controlled: Cell<bool>,
     writable: Cell<bool>,
+    /// Whether a file system has served it, so that the disk holds a volume of this kind, or did.
+    has_served: Cell<bool>,
 }
 
 /// What follows when the file system of a new mount ends before it is ready.
@@ -107,6 +109,7 @@ impl Mount {
             control: Pool::closed(),
             controlled: Cell::new(false),
             writable: Cell::new(false),
+            has_served: Cell::new(false),
         })
     }
 
@@ -424,6 +427,7 @@ async fn begin(manager: &Manager, mount: &Mount) -> Result<Process, NotStarted> 
     mount.process.set(process.id());
     match await_ready(manager, mount, provider, control).await {
         Ok(()) => {
+            mount.has_served.set(true);
             mount.enter(State::Serving);
             Ok(process)
         }
@@ -525,20 +529,21 @@ enum Verdict {
 /// Supervises a mounted volume from its first start until it is unmounted.
 async fn supervise(manager: Rc<Manager>, mount: Rc<Mount>, first: Result<Process, NotStarted>) {
     let mut backoff = Backoff::new(manager.file_system.supervision);
-    let mut has_served = false;
     let mut start = first;
     let mut begun = sip::time::monotonic();
     loop {
         let failed = match start {
             Ok(process) => {
-                has_served = true;
                 let end = ended(&mount, &process).await;
                 mount.control.close();
                 mount.process.set(0);
                 (kind(&end), child::words(&manager.file_system, &end))
             }
-            // The first start gave no answer, and this one says that the disk is of another kind: another manager's.
-            Err(not_started) if !has_served && not_started.error.error == VolumeError::NotRecognised => break,
+            Err(NotStarted { error, .. }) if error.error == VolumeError::NotRecognised && !mount.has_served.get() => {
+                // Another manager may mount it.
+                report::error(format_args!("{}: not mounted: {}", mount.point, error.explanation));
+                break;
+            }
             Err(not_started) => (not_started.end, not_started.error.explanation),
         };
         let ran_ns = sip::time::monotonic().saturating_sub(begun);

@@ -9,6 +9,7 @@ use elf::ElfBytes;
 use elf::endian::LittleEndian;
 
 use crate::bare::symbols;
+use crate::build_lock;
 use crate::cargo;
 use crate::failure::{Failure, Outcome};
 use crate::repository::{Repository, write_if_changed};
@@ -61,7 +62,7 @@ pub fn with_symbols(repository: &Repository) -> PathBuf {
     Variant::Standard.with_symbols(repository)
 }
 
-/// Builds the kernel.
+/// Builds the kernel. The caller has the [`build_lock`].
 ///
 /// # Errors
 /// It does not build, or cannot be stripped.
@@ -69,11 +70,13 @@ pub fn build(repository: &Repository) -> Outcome<()> {
     build_with(repository, &[], &[])
 }
 
-/// Builds the kernel that records.
+/// Builds the kernel that records, with other builds locked out: cargo puts all variants in one place, from which this one
+/// is then copied.
 ///
 /// # Errors
 /// As for [`build`].
 pub fn build_recording(repository: &Repository) -> Outcome<()> {
+    let _lock = build_lock::lock(repository)?;
     build_variant(repository, Variant::Recording, &["recording"], &[])
 }
 

@@ -2,10 +2,11 @@
 //!
 //! Key types: [`Case`] (what to run), [`Run`] (what came of it). Deliberately not here: what it means.
 
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::panic::resume_unwind;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,9 +22,6 @@ use super::link::{self, Link};
 /// Timeout of one run, in time of the host. Only a program that computes for ever without an ABI call takes so long.
 const HOST_LIMIT: Duration = Duration::from_secs(180);
 
-/// Faults in one argument: with names of some 20 bytes far below the 128 KiB of `MAX_ARG_STRLEN` (execve(2)).
-const FAULTS_OF_ARGUMENT: usize = 3_000;
-
 /// The faults that a run may have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Faults {
@@ -33,16 +31,30 @@ pub enum Faults {
     Exactly(Vec<String>),
 }
 
+/// Maximum bytes of the list of faults in a command. Linux takes no longer argument than 128 KiB.
+const MAX_LIST_BYTES: usize = 100 << 10;
+
 impl Faults {
-    /// Returns the options that ask for them, for machine and tool. A list of faults may be longer than Linux takes as one
-    /// argument, so it comes in several.
-    pub fn options(&self) -> Vec<String> {
+    /// Returns the option of this tool that asks for them; `None` if they are too many for a command.
+    pub fn option(&self) -> Option<[String; 2]> {
+        Some(match self {
+            Faults::Kinds(kinds) => ["--faults".into(), kinds.clone()],
+            Faults::Exactly(faults) if faults.is_empty() => ["--faults".into(), "none".into()],
+            Faults::Exactly(faults) => ["--exactly".into(), faults.join(",")],
+        })
+        .filter(|[_, value]| value.len() <= MAX_LIST_BYTES)
+    }
+
+    /// Returns the same option of the machine, which reads a list from a file in this folder.
+    fn machine_option(&self, folder: &Path) -> Outcome<[OsString; 2]> {
         match self {
-            Faults::Kinds(kinds) => vec!["--faults".into(), kinds.clone()],
-            Faults::Exactly(faults) if faults.is_empty() => vec!["--faults".into(), "none".into()],
-            Faults::Exactly(faults) => {
-                faults.chunks(FAULTS_OF_ARGUMENT).flat_map(|some| ["--exactly".into(), some.join(",")]).collect()
+            Faults::Exactly(faults) if !faults.is_empty() => {
+                let path = folder.join("faults");
+                std::fs::write(&path, faults.join("\n")).map_err(|error| Failure::file("write", &path, &error))?;
+                Ok(["--exactly".into(), path.into()])
             }
+            Faults::Exactly(_) => Ok(["--faults", "none"].map(OsString::from)),
+            Faults::Kinds(kinds) => Ok(["--faults", kinds].map(OsString::from)),
         }
     }
 }
@@ -244,7 +256,7 @@ fn run_at(ready: &Ready, case: &Case, link: Option<(UnixStream, u8)>) -> Outcome
     let mut command = Command::new(&ready.machine);
     command.arg("--system").arg(&ready.image).arg("--report").arg(&report);
     command.args(["--seed", &case.seed.to_string(), "--processors", &case.processors.to_string()]);
-    command.args(case.faults.options());
+    command.args(case.faults.machine_option(folder.path())?);
     for program in &case.spared {
         command.args(["--spare", program]);
     }
@@ -294,13 +306,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_list_of_faults_comes_in_arguments_that_linux_takes() {
-        let faults: Vec<String> = (0..50_000).map(|number| format!("2/kill-call:{number}000")).collect();
-        let options = Faults::Exactly(faults.clone()).options();
-        let lists: Vec<&str> = options.chunks(2).map(|pair| pair[1].as_str()).collect();
-        assert!(options.chunks(2).all(|pair| pair[0] == "--exactly" && pair[1].len() < 100_000));
-        assert_eq!(lists.join(","), faults.join(","));
-        assert_eq!(Faults::Exactly(Vec::new()).options(), ["--faults", "none"]);
+    fn faults_that_no_command_has_room_for_go_to_the_machine_in_a_file() {
+        let many = Faults::Exactly((0..20_000).map(|number| format!("preempt:{number}")).collect());
+        assert_eq!(many.option(), None);
+        let folder = tempfile::tempdir().expect("a folder");
+        let [option, path] = many.machine_option(folder.path()).expect("a file");
+        assert_eq!(option, "--exactly");
+        assert_eq!(std::fs::read_to_string(path).expect("the file").lines().count(), 20_000);
+        assert_eq!(Faults::Exactly(vec![]).option(), Some(["--faults".into(), "none".into()]));
     }
 
     #[test]

@@ -255,15 +255,6 @@ fn regression_a_disk_whose_driver_ended_while_it_was_probed() {
     }
 }
 
-/// A run with tens of thousands of faults could not be repeated: they are too long for one argument.
-#[test]
-fn regression_a_list_of_faults_too_long_for_an_argument() {
-    let faults: Vec<String> = (0..40_000).map(|number| format!("switch:{}", number * 50)).collect();
-    let options = faults.chunks(5_000).flat_map(|some| ["--exactly".to_owned(), some.join(",")]);
-    let arguments: Vec<String> = ["--seed", "1", "-c", "true"].map(str::to_owned).into_iter().chain(options).collect();
-    simulated(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
-}
-
 /// The suite's count of resources began while a program that had ended still had its thread, so that the thread's end was
 /// taken for a loss.
 #[test]
