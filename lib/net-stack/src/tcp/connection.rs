@@ -70,8 +70,8 @@ impl Connection {
     /// Whether the peer has not answered for so long that its neighbour may have another address. One that repeats its SYN
     /// has not seen the answer.
     fn is_silent(&self, now_ns: u64) -> bool {
-        let heard_ns = if self.state() == State::SynReceived { 0 } else { self.received_ns };
-        self.unanswered_since_ns.is_some_and(|since_ns| now_ns >= since_ns.max(heard_ns).saturating_add(SILENCE_NS))
+        let received_ns = if self.state() == State::SynReceived { 0 } else { self.received_ns };
+        self.unanswered_since_ns.is_some_and(|since_ns| now_ns >= since_ns.max(received_ns).saturating_add(SILENCE_NS))
     }
 
     /// Processes a segment; `bytes` are its bytes including the header.
