@@ -9,6 +9,7 @@ pub mod arguments;
 mod dhcp;
 mod ext2;
 mod files;
+mod frames;
 mod installs;
 mod kernel;
 mod kills;

@@ -31,6 +31,8 @@ struct Neighbour<B> {
     confirmed_ns: u64,
     probed_ns: u64,
     probes: u32,
+    /// Whether it may have another address since it was confirmed.
+    is_doubted: bool,
     waiting: VecDeque<Outgoing<B>>,
 }
 
@@ -68,7 +70,7 @@ impl<B> Neighbours<B> {
         if let Some(neighbour) = self.table.get_mut(address) {
             let may_ask = now_ns >= neighbour.probed_ns + TIMEOUT_NS;
             match neighbour.hardware {
-                Some(hardware) if now_ns < neighbour.confirmed_ns + REACHABLE_NS => {
+                Some(hardware) if now_ns < neighbour.confirmed_ns + REACHABLE_NS && !neighbour.is_doubted => {
                     return (Verdict::Send(hardware), VecDeque::new());
                 }
                 Some(hardware) if now_ns < neighbour.confirmed_ns + LIFETIME_NS => {
@@ -87,7 +89,14 @@ impl<B> Neighbours<B> {
         }
         let lost =
             if self.unresolved.len() >= MAX_UNRESOLVED { self.evict_oldest_unresolved() } else { VecDeque::new() };
-        let new = Neighbour { hardware: None, confirmed_ns: 0, probed_ns: now_ns, probes: 1, waiting: VecDeque::new() };
+        let new = Neighbour {
+            hardware: None,
+            confirmed_ns: 0,
+            probed_ns: now_ns,
+            probes: 1,
+            is_doubted: false,
+            waiting: VecDeque::new(),
+        };
         self.table.insert(*address, new);
         self.unresolved.push_back(*address);
         (Verdict::Resolve, lost)
@@ -150,6 +159,7 @@ impl<B> Neighbours<B> {
                 let is_new = neighbour.hardware.is_none();
                 neighbour.hardware = Some(hardware);
                 neighbour.confirmed_ns = now_ns;
+                neighbour.is_doubted = false;
                 let waiting = core::mem::take(&mut neighbour.waiting);
                 self.waiting -= waiting.len();
                 if is_new {
@@ -164,6 +174,7 @@ impl<B> Neighbours<B> {
                     confirmed_ns: now_ns,
                     probed_ns: 0,
                     probes: 0,
+                    is_doubted: false,
                     waiting: VecDeque::new(),
                 };
                 self.table.insert(address, new);
@@ -171,6 +182,14 @@ impl<B> Neighbours<B> {
                 VecDeque::new()
             }
             None => VecDeque::new(),
+        }
+    }
+
+    /// What was sent to a neighbour is not answered: it is probed with the next packet, at most once in a second (the
+    /// higher-layer advice of RFC 1122, section 2.3.2.1). A damaged ARP message or a new card may be the reason.
+    pub(crate) fn doubt(&mut self, address: &IpAddress) {
+        if let Some(neighbour) = self.table.get_mut(address) {
+            neighbour.is_doubted = true;
         }
     }
 

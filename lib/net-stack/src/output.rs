@@ -261,6 +261,13 @@ impl<B: Buffer> Output<B> {
         }
     }
 
+    /// A host does not answer: the neighbour on the way to it is probed with the next packet.
+    pub(crate) fn doubt(&mut self, host: &IpAddress) {
+        if let Some(next) = self.next_host(host) {
+            self.neighbours.doubt(&next);
+        }
+    }
+
     fn queue(&mut self, next: &IpAddress, packet: Outgoing<B>) {
         // At most as many packets wait as buffers are free, so that dead neighbours do not hold all of them.
         let dropped = self.neighbours.queue(next, packet, self.free.len().max(MIN_WAITING));

@@ -2,8 +2,12 @@
 
 mod wire;
 
+use std::cell::Cell;
+use std::rc::Rc;
+use std::task::Waker;
+
 use net_stack::{End, Limits};
-use wire::{Faults, Network, Numbers, address, bytes};
+use wire::{Faults, Network, Numbers, address, bytes, hardware, raw};
 
 fn carry_with(faults: Faults, seed: u64) {
     let mut network = Network::new(2);
@@ -98,6 +102,60 @@ fn a_syn_flood_leaves_other_connections_alone() {
     assert!(network.carry((1, client), (0, server), &data) == data);
     network.pass_ms(60_000);
     assert!(network.stacks[0].tcp_sockets() <= 3, "{} sockets", network.stacks[0].tcp_sockets());
+}
+
+/// A listener reset the handshakes that it gave up, and a client whose SYN-ACKs were lost took that for a refusal; with the
+/// next SYN it connects.
+#[test]
+fn regression_a_handshake_that_is_given_up_is_not_refused() {
+    let mut network = Network::new(2);
+    let listener = network.listen(0, 80, 16);
+    let is_cut = Rc::new(Cell::new(true));
+    let lost = Rc::clone(&is_cut);
+    network.filter = Some(Box::new(move |from, frame| from != 0 || frame[12..14] != [8, 0] || !lost.get()));
+    network.stacks[1].set_time(network.now_ns);
+    let client = network.stacks[1].connect(End::new(address(0), 80)).expect("room for a connection");
+    // SYNs after 0, 1, 3, 7 and 15 s; 15 s later the handshake is given up, and one second later follows another SYN.
+    network.pass_ms(25_000);
+    is_cut.set(false);
+    network.pass_ms(5_500);
+    assert_eq!(network.stacks[0].tcp_sockets(), 0, "it is given up");
+    let connected = network.until(10, |network| network.stacks[1].poll_connected(client, Waker::noop()));
+    assert_eq!(connected, Some(Ok(())));
+    let server = network.accept(0, listener);
+    let data = bytes(10_000);
+    assert!(network.carry((1, client), (0, server), &data) == data);
+}
+
+/// An ARP reply of which the link had damaged a bit silenced a neighbour for a minute: longer than a client waits.
+#[test]
+fn regression_a_damaged_arp_reply_does_not_silence_a_neighbour() {
+    for deceived in [0, 1] {
+        let mut network = Network::new(2);
+        let (server, client) = network.pair(80);
+        let listener = network.listen(0, 81, 4);
+        let other = 1 - deceived;
+        let mut wrong = hardware(other);
+        wrong.0[5] ^= 64;
+        let mut arp = [hardware(deceived).0, hardware(other).0].concat();
+        arp.extend([8, 6, 0, 1, 8, 0, 6, 4, 0, 2]);
+        for (hardware, address) in [(wrong, address(other)), (hardware(deceived), address(deceived))] {
+            arp.extend(hardware.0);
+            arp.extend(raw::octets(address));
+        }
+        network.put(deceived, arp.clone());
+        network.pass_ms(1);
+        let begun_ns = network.now_ns;
+        network.connect(1, End::new(address(0), 81)).expect("the neighbour is asked again");
+        network.accept(0, listener);
+        assert!(network.now_ns - begun_ns < 10_000_000_000, "{} ns", network.now_ns - begun_ns);
+        // The same in the middle of a connection.
+        network.put(deceived, arp);
+        network.pass_ms(1);
+        let data = bytes(10_000);
+        assert!(network.carry((1, client), (0, server), &data) == data);
+        assert!(network.now_ns - begun_ns < 20_000_000_000, "{} ns", network.now_ns - begun_ns);
+    }
 }
 
 #[test]

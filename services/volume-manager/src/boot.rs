@@ -28,7 +28,7 @@ const MAX_WAIT_MS: u64 = 1_000;
 
 /// Mounts all volumes. Completes when each of them serves or has failed.
 pub(crate) async fn mount_all(manager: &Rc<Manager>, prefixes: &str) {
-    let abandoned = match retried(|| manager.claims.abandoned()).await {
+    let abandoned = match retried(|| manager.claims.own()).await {
         Ok(abandoned) => abandoned,
         Err(error) => {
             report::error(format_args!("the previous mounts cannot be read: {error}"));
@@ -89,14 +89,15 @@ async fn retried<T, E>(mut attempt: impl FnMut() -> Result<T, E>) -> Result<T, E
     }
 }
 
-/// Mounts a disk at its default mount point. A lack of memory may pass.
+/// Mounts a disk at its default mount point. A lack of memory may pass, and so may the claim of another manager, which
+/// could not read the disk when it looked at it.
 async fn mount_at_boot(manager: &Rc<Manager>, disk: &str) -> Result<(), Error> {
     let point = places::point_of(disk);
     let mut wait_ms = MIN_WAIT_MS;
     loop {
         let mounted = manager.mount(disk, &point, MountAccess::WriteIfPossible, FirstFailure::StartsAgain).await;
         match mounted {
-            Err(error) if error.error == VolumeError::Exhausted && wait_ms <= MAX_WAIT_MS => {
+            Err(error) if may_pass(error.error) && wait_ms <= MAX_WAIT_MS => {
                 executor::sleep_until(Deadline::after_ms(wait_ms)).await;
                 wait_ms *= 2;
             }
@@ -105,15 +106,19 @@ async fn mount_at_boot(manager: &Rc<Manager>, disk: &str) -> Result<(), Error> {
     }
 }
 
-/// The unclaimed disks; of a partitioned disk, its partitions instead.
+fn may_pass(error: VolumeError) -> bool {
+    matches!(error, VolumeError::Exhausted | VolumeError::DiskBusy | VolumeError::PointBusy)
+}
+
+/// The disks that this manager has not claimed; of a partitioned disk, its partitions instead.
 fn disks(manager: &Manager, prefixes: &str) -> Result<Vec<String>, client::access::AccessError> {
     let names = manager.namespace.borrow_mut().names(DISKS)?;
     let is_disk = |name: &str| prefixes.split_whitespace().any(|prefix| name.starts_with(prefix));
     let services = names.iter().filter(|name| name.kind == NodeKind::Service).map(|name| name.text());
     let disks: Vec<String> = services.filter(|name| is_disk(name)).map(|name| format!("{DISKS}/{name}")).collect();
     let has_partitions = |disk: &String| disks.iter().any(|other| places::whole_disk(other) == Some(disk));
-    // Skip disks in use by another manager.
-    let claims = manager.claims.all()?;
+    // One that another manager has claimed may not be that one's: see `mount_at_boot`.
+    let claims = manager.claims.own()?;
     let is_claimed = |disk: &String| claims.iter().any(|claim| places::collide(&claim.path, disk));
     Ok(disks.iter().filter(|disk| !has_partitions(disk) && !is_claimed(disk)).cloned().collect())
 }

@@ -131,8 +131,8 @@ impl Claims {
         target.is_ok_and(|target| target == self.owner)
     }
 
-    /// Claims left by the previous process of this manager.
-    pub(crate) fn abandoned(&self) -> Result<Vec<Claim>, AccessError> {
+    /// Claims of this manager; at its start, those that its previous process left.
+    pub(crate) fn own(&self) -> Result<Vec<Claim>, AccessError> {
         let all = self.all()?;
         Ok(all.into_iter().filter(|claim| claim.owner == self.owner).collect())
     }

@@ -10,6 +10,7 @@ use std::os::unix::net::UnixStream;
 use simulated_link::{Frame, Grant, NEVER_NS, Round};
 
 use super::dhcp;
+use super::frames;
 use super::random::Random;
 
 /// Least time of a frame on its way, and the range above it, in nanoseconds.
@@ -80,6 +81,8 @@ pub struct Link {
     frames: u64,
     cut_until_ns: u64,
     used: Vec<String>,
+    /// A line for each frame, if they are wanted.
+    trace: Option<String>,
 }
 
 impl Link {
@@ -88,11 +91,16 @@ impl Link {
     pub fn new(machines: Vec<UnixStream>, seed: u64, faults: Faults) -> Link {
         let station = |machine| Station { machine, next_ns: Some(0), arriving: Vec::new() };
         let stations = machines.into_iter().map(station).collect();
-        Link { stations, seed, faults, frames: 0, cut_until_ns: 0, used: Vec::new() }
+        Link { stations, seed, faults, frames: 0, cut_until_ns: 0, used: Vec::new(), trace: None }
     }
 
-    /// Connects the machines until all have ended; returns the faults that were used, in order.
-    pub fn run(mut self) -> Vec<String> {
+    /// Keeps a line for each frame.
+    pub fn traced(self) -> Link {
+        Link { trace: Some(String::new()), ..self }
+    }
+
+    /// Connects the machines until all have ended; returns the faults that were used, in order, and the trace.
+    pub fn run(mut self) -> (Vec<String>, Option<String>) {
         while self.receive() {
             let of = |station: &Station| {
                 let arrival = station.arriving.iter().map(|frame| frame.time_ns).min().unwrap_or(NEVER_NS);
@@ -108,7 +116,7 @@ impl Link {
                 let _ = Grant { horizon_ns, arriving }.write(&mut station.machine);
             }
         }
-        self.used
+        (self.used, self.trace)
     }
 
     /// Receives what each machine has sent; false once all have ended.
@@ -135,11 +143,22 @@ impl Link {
     fn carry(&mut self, time_ns: u64, from: usize, mut bytes: Vec<u8>) {
         let [loss, delay, twice, damage, cut] = std::array::from_fn(|kind| self.fault(kind));
         let latency = LATENCY_NS + self.drawn(KINDS.len(), self.frames) % LATENCY_MORE_NS;
-        self.frames += 1;
         if let Some(drawn) = cut {
             self.cut_until_ns = time_ns + drawn % CUT_NS;
         }
-        if loss.is_some() || time_ns < self.cut_until_ns {
+        let is_lost = loss.is_some() || time_ns < self.cut_until_ns;
+        if let Some(trace) = &mut self.trace {
+            let fates = [
+                ("lost", is_lost),
+                ("delayed", delay.is_some()),
+                ("twice", twice.is_some()),
+                ("damaged", damage.is_some()),
+            ];
+            let fate: String = fates.iter().filter(|(_, is_so)| *is_so).map(|(fate, _)| format!("; {fate}")).collect();
+            trace.push_str(&frames::line(time_ns, self.frames, from + 1, &fate, &bytes));
+        }
+        self.frames += 1;
+        if is_lost {
             return;
         }
         if let Some(drawn) = damage
@@ -197,7 +216,7 @@ mod tests {
         let (faults, _) = Faults::of_kinds(faults).expect("kinds");
         let pairs = [0, 1].map(|_| UnixStream::pair().expect("a pair"));
         let [(mut sender, one), (mut listener, other)] = pairs;
-        let link = std::thread::spawn(move || Link::new(vec![one, other], 3, faults).run());
+        let link = std::thread::spawn(move || Link::new(vec![one, other], 3, faults).run().0);
         let mut arrived = Vec::new();
         for number in 0..count + 2_000 {
             let frame = Frame { time_ns: number * 1_000_000, bytes: vec![number as u8; 60] };

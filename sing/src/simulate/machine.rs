@@ -181,6 +181,7 @@ pub fn run_linked(ready: &Ready, cases: &[Case]) -> Outcome<Run> {
     let pairs = pairs.map_err(|error| Failure::new(format!("the link cannot be made ({error})")))?;
     let (own, theirs): (Vec<UnixStream>, Vec<UnixStream>) = pairs.into_iter().unzip();
     let link = Link::new(own, first.seed, of_link);
+    let link = if first.trace.is_some() { link.traced() } else { link };
     std::thread::scope(|scope| {
         let link = scope.spawn(|| link.run());
         let machines = cases.iter().zip(of_machines).zip(theirs).zip(1..).map(|(((case, faults), link), number)| {
@@ -191,7 +192,11 @@ pub fn run_linked(ready: &Ready, cases: &[Case]) -> Outcome<Run> {
         let machines: Vec<_> = machines.collect();
         let runs = machines.into_iter().map(|machine| machine.join().unwrap_or_else(|panic| resume_unwind(panic)));
         let runs = runs.collect::<Outcome<Vec<Run>>>()?;
-        let used = link.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let (used, frames) = link.join().unwrap_or_else(|panic| resume_unwind(panic));
+        if let (Some(path), Some(frames)) = (&first.trace, frames) {
+            let path = path.with_extension("link");
+            std::fs::write(&path, frames).map_err(|error| Failure::file("write", &path, &error))?;
+        }
         Ok(joined(runs, used))
     })
 }

@@ -79,7 +79,7 @@ impl WorkloadName {
             WorkloadName::Ext2 | WorkloadName::Installs | WorkloadName::Kills => "hosted",
             WorkloadName::Files => "storm",
             WorkloadName::Kernel => "conformance",
-            WorkloadName::Network | WorkloadName::Web => "web-tap",
+            WorkloadName::Network | WorkloadName::Web => "web-link",
         })
     }
 

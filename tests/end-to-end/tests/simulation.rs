@@ -225,6 +225,36 @@ fn regression_a_client_that_gave_up_before_tcp_did() {
     simulated(&["--workload", "network", "--seed", "68"]);
 }
 
+/// A handshake that was given up was reset, and the client, whose next SYN would have got through, took that for a refusal;
+/// an ARP reply of which the link had damaged a bit silenced a neighbour for a minute. `lib/net-stack/tests/faults.rs` has
+/// both without a machine.
+#[test]
+fn regression_connections_over_a_link_that_loses_much() {
+    for seed in ["30735", "30778", "31046"] {
+        simulated(&["--workload", "network", "--seed", seed]);
+    }
+}
+
+/// The web server closed the connection of a request that the link lost for 10 s, which is its right: the judge demanded an
+/// answer.
+#[test]
+fn regression_a_server_less_patient_than_its_client() {
+    let faults = "loss:16,loss:29,link-cut:37,loss:51";
+    simulated(&["--workload", "web", "--seed", "30129", "--processors", "2", "--exactly", faults]);
+    simulated(&["--workload", "web", "--seed", "30270", "--processors", "3"]);
+}
+
+/// The disk driver was ended while the managers of volumes looked at the disk: the FAT manager claimed an ext2 disk for good.
+#[test]
+fn regression_a_disk_whose_driver_ended_while_it_was_probed() {
+    let faults = "kill-call:58,kill-call:72,kill-call:143,kill-call:153,kill-call:156,kill-call:162,kill-call:170,\
+                  kill-call:178,kill-call:196,kill-call:213,kill-call:257";
+    simulated(&["--workload", "files", "--seed", "30329", "--processors", "2", "--exactly", faults]);
+    for seed in ["30329", "30334"] {
+        simulated(&["--workload", "files", "--seed", seed]);
+    }
+}
+
 /// The suite's count of resources began while a program that had ended still had its thread, so that the thread's end was
 /// taken for a loss.
 #[test]

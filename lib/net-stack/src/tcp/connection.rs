@@ -14,6 +14,8 @@ use super::{Holder, emit};
 
 /// Timeout for the peer's FIN on an orphaned connection, in nanoseconds.
 const ORPHAN_NS: u64 = 60_000_000_000;
+/// Silence after which a retransmission probes the neighbour, in nanoseconds: that of the third SYN.
+const SILENCE_NS: u64 = 3_000_000_000;
 
 pub(super) struct Connection {
     pub(super) machine: ::tcp::Connection,
@@ -65,6 +67,13 @@ impl Connection {
         }
     }
 
+    /// Whether the peer has not answered for so long that its neighbour may have another address. One that repeats its SYN
+    /// has not seen the answer.
+    fn is_silent(&self, now_ns: u64) -> bool {
+        let received_ns = if self.state() == State::SynReceived { 0 } else { self.received_ns };
+        self.unanswered_since_ns.is_some_and(|since_ns| now_ns >= since_ns.max(received_ns).saturating_add(SILENCE_NS))
+    }
+
     /// Processes a segment; `bytes` are its bytes including the header.
     pub(super) fn receive(&mut self, memory: &mut Memory, segment: &Segment, bytes: &[u8], now_ns: u64) -> Reaction {
         let taken = ::tcp::Segment {
@@ -114,6 +123,9 @@ impl Connection {
         let path = emit::path(output, &self.remote.address);
         while output.has_room() {
             let Some(transmit) = self.machine.next_transmit(&path, output.now_ns) else { return };
+            if transmit.is_retransmission && self.is_silent(output.now_ns) {
+                output.doubt(&self.remote.address);
+            }
             emit::send(output, (self.local, self.remote), &transmit, |payload| {
                 self.machine.copy_payload(&transmit, payload);
             });

@@ -422,7 +422,9 @@ impl Tcp {
         self.settle(output, id);
     }
 
-    /// Ends a connection whose peer does not answer, or an orphaned one that receives no FIN.
+    /// Ends a connection whose peer does not answer, or an orphaned one that receives no FIN. A half-open one is dropped
+    /// without a reset (RFC 9293, section 3.10.8): its peer may still be in SYN-SENT and would take that for a refusal, while
+    /// its next SYN may get through.
     fn give_up(&mut self, now_ns: u64, id: ConnectionId) {
         let (memory, slots) = (&mut self.memory, &mut self.slots);
         let Some(connection) = find(slots, id) else { return };
@@ -438,7 +440,9 @@ impl Tcp {
         if is_late && connection.failure.is_none() && connection.state() != State::Closed {
             connection.failure = Some(connection.hint.unwrap_or(Failure::TimedOut));
         }
-        if is_late || is_orphan {
+        if is_late && matches!(connection.holder, Holder::HalfOpen(_)) {
+            connection.machine.forget(memory);
+        } else if is_late || is_orphan {
             connection.abort(memory);
         }
     }
