@@ -4,10 +4,12 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
+/// What was in use when counting began.
+static BEFORE: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes currently allocated.
+/// Bytes currently allocated, since counting began.
 pub fn in_use() -> usize {
-    IN_USE.load(Ordering::Relaxed)
+    IN_USE.load(Ordering::Relaxed).saturating_sub(BEFORE.load(Ordering::Relaxed))
 }
 
 /// An allocator whose bytes are counted.
@@ -17,6 +19,12 @@ impl<A> CountedHeap<A> {
     /// Wraps an allocator.
     pub const fn new(heap: A) -> CountedHeap<A> {
         CountedHeap(heap)
+    }
+
+    /// Leaves out what is allocated at this moment and stays so: what the boot program got from its host, such as its
+    /// command line, which differs from host to host.
+    pub fn count_from_here(&self) {
+        BEFORE.store(IN_USE.load(Ordering::Relaxed), Ordering::Relaxed);
     }
 }
 

@@ -42,6 +42,26 @@ fn a_seed_has_one_hash() {
     twice(0..16);
 }
 
+/// Programs read how much the kernel has allocated, which had the paths of the machine's command line in it.
+#[test]
+fn regression_a_run_depends_on_no_path_and_no_trace() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [trace, long] =
+        ["trace", "a-folder-with-a-long-name-for-what-is-temporary"].map(|name| folder.path().join(name));
+    std::fs::create_dir(&long).expect("a folder");
+    let of = |more: &[&str], temporary: &std::path::Path| {
+        let arguments = ["simulate", "--seed", "7", "--json", "-c", "sysinfo"];
+        let mut command = Command::new(sing());
+        command.args(arguments).args(more).env("TMPDIR", temporary).current_dir(repository());
+        let output = command.output().expect("the tool starts");
+        let line: Value = serde_json::from_slice(&output.stdout).expect("a line of JSON");
+        line["hash"].as_str().expect("a hash").to_owned()
+    };
+    let usual = of(&[], folder.path());
+    assert_eq!(usual, of(&[], &long), "another folder");
+    assert_eq!(usual, of(&["--trace", trace.to_str().expect("a path of text")], folder.path()), "a trace");
+}
+
 #[test]
 #[ignore = "long: 200 seeds, twice each"]
 fn two_hundred_seeds_have_one_hash_each() {
