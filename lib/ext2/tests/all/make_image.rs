@@ -158,7 +158,7 @@ fn linux_mounts_it() {
         .all(|size| fs::read(point.join(format!("file-{size}"))).is_ok_and(|bytes| bytes == noise(size as u64, size)));
     let sparse_size = fs::metadata(point.join("sparse")).map(|metadata| metadata.len());
     let linked = fs::read(point.join("long-link"));
-    run("umount", &[point.to_str().unwrap()]);
+    support::unmount(&point);
     assert!(sizes_match);
     assert_eq!(sparse_size.unwrap(), 5 << 30);
     assert_eq!(linked.unwrap(), noise(1, 1));

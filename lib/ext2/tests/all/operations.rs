@@ -221,7 +221,7 @@ fn compare_with_linux(image: &Path, point: &Path, world: &World) -> bool {
         return false;
     }
     let wrong = differences(point, world);
-    run("umount", &[point.to_str().unwrap()]);
+    support::unmount(point);
     assert_eq!(wrong, Vec::<String>::new());
     true
 }

@@ -6,6 +6,7 @@ use std::future::Future;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
@@ -132,6 +133,16 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {arguments:?}: {text}");
     text
+}
+
+/// Unmounts what is mounted there. The child of another test has what this one had open, until it runs its program.
+pub fn unmount(point: &Path) {
+    let is_unmounted = || Command::new("umount").arg(point).output().is_ok_and(|output| output.status.success());
+    let begin = Instant::now();
+    while !is_unmounted() {
+        assert!(begin.elapsed() < Duration::from_secs(10), "{} stays busy", point.display());
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// Bytes that differ by offset and file.
