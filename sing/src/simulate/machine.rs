@@ -33,6 +33,8 @@ pub enum Faults {
 
 /// Maximum bytes of the list of faults in a command. Linux takes no longer argument than 128 KiB.
 const MAX_LIST_BYTES: usize = 100 << 10;
+/// File of the list of faults that a machine reads.
+const LIST: &str = "faults";
 
 impl Faults {
     /// Returns the option of this tool that asks for them; `None` if they are too many for a command.
@@ -49,7 +51,7 @@ impl Faults {
     fn machine_option(&self, folder: &Path) -> Outcome<[OsString; 2]> {
         match self {
             Faults::Exactly(faults) if !faults.is_empty() => {
-                let path = folder.join("faults");
+                let path = folder.join(LIST);
                 std::fs::write(&path, faults.join("\n")).map_err(|error| Failure::file("write", &path, &error))?;
                 Ok(["--exactly".into(), path.into()])
             }
@@ -243,10 +245,12 @@ impl Run {
     }
 }
 
-/// Returns why the machine refused its options, such as faults that there are not: no run came of it.
-fn refusal(text: &str) -> Option<String> {
+/// Returns why the machine refused its options, such as faults that there are not: no run came of it. A list of faults that
+/// it got in a file of this folder was the value of an option here.
+fn refusal(text: &str, folder: &Path) -> Option<String> {
     let line = text.lines().next()?.strip_prefix("error: ")?;
-    text.contains("For more information, try '--help'").then(|| line.to_string())
+    let list = format!("invalid value '{}' for '--exactly <FILE>'", folder.join(LIST).display());
+    text.contains("For more information, try '--help'").then(|| line.replace(&list, "invalid value for '--exactly'"))
 }
 
 /// Runs a case to its end, at a link as the station with this number.
@@ -293,7 +297,7 @@ fn run_at(ready: &Ready, case: &Case, link: Option<(UnixStream, u8)>) -> Outcome
     let output = run_machine_with(command, stdin, HOST_LIMIT)?;
     let host = begin.elapsed();
     let without = || output.problem.clone().unwrap_or_else(|| "the machine left no report".into());
-    if let Some(refused) = refusal(&output.text) {
+    if let Some(refused) = refusal(&output.text, folder.path()) {
         return Err(Failure::new(refused));
     }
     let report = std::fs::read(&report).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).ok_or_else(without);
@@ -319,7 +323,10 @@ mod tests {
     #[test]
     fn options_that_are_refused_are_no_run() {
         let text = "error: invalid value 'x' for '--faults <KIND,...>': there is no fault\n\nFor more information, try '--help'.\n";
+        let refusal = |text: &str| refusal(text, Path::new("/tmp/x"));
         assert_eq!(refusal(text).as_deref(), Some("invalid value 'x' for '--faults <KIND,...>': there is no fault"));
+        let text = "error: invalid value '/tmp/x/faults' for '--exactly <FILE>': there is no fault\n\nFor more information, try '--help'.\n";
+        assert_eq!(refusal(text).as_deref(), Some("invalid value for '--exactly': there is no fault"));
         for run in ["", "error: a program's line\n", "hello\nerror: late\n"] {
             assert_eq!(refusal(run), None, "{run}");
         }
