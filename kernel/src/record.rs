@@ -53,7 +53,8 @@ pub fn end(function: usize, arguments: &[u64], answer: AbiReturn) {
         if effects::memory(function) == Memory::Nothing {
             return returned(&[]);
         }
-        let mut memory = memory_of(function, arguments, &answer, written);
+        let mut memory = Pieces::none();
+        add_memory(function, arguments, &answer, written, &mut memory);
         if process.turn.is_opaque() {
             memory.leave_all();
         }
@@ -106,9 +107,10 @@ impl Pieces {
     }
 }
 
-/// The memory that a process gets with a return.
-fn memory_of(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[u64]) -> Pieces {
-    let (memory, mut pieces) = (effects::memory(function), Pieces::none());
+/// Adds the memory that a process gets with a return.
+#[inline]
+fn add_memory(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[u64], pieces: &mut Pieces) {
+    let memory = effects::memory(function);
     let is_ok = answer.status == Status::Ok as u64;
     let argument = |index: usize| arguments.get(index).copied().unwrap_or(0);
     let content = match memory {
@@ -118,13 +120,10 @@ fn memory_of(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[u
             if let Some(Ok([address, bytes, ..])) = place {
                 pieces.add(Piece { address, bytes, content: Content::Bytes(()) });
             }
-            return pieces;
+            return;
         }
-        Memory::Completed => {
-            add_filled(answer, &mut pieces);
-            return pieces;
-        }
-        Memory::Nothing | Memory::RestOfBlock => return pieces,
+        Memory::Completed => return add_filled(answer, pieces),
+        Memory::Nothing | Memory::RestOfBlock => return,
         Memory::ZeroBlock | Memory::ZeroPages | Memory::MorePages | Memory::Window => Content::Zero,
         // What a borrower has written that was ended in the middle, nobody can repeat.
         Memory::Message if answer.status == Status::Closed as u64 => Content::Bytes(()),
@@ -135,7 +134,6 @@ fn memory_of(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[u
         let content = if content == Content::Left && was_opaque(block.handle) { Content::Bytes(()) } else { content };
         pieces.add(Piece { address: block.address, bytes: block.bytes, content });
     }
-    pieces
 }
 
 /// Whether the contents of all messages are kept: between hardware domains they are copied to other addresses, where no

@@ -8,6 +8,7 @@
 mod current;
 mod device_waits;
 mod gone;
+mod member;
 mod ready;
 mod task;
 mod turns;
@@ -31,6 +32,7 @@ use crate::time::{Deadline, monotonic};
 
 use device_waits::Handles;
 pub use gone::{Gone, gone};
+pub use member::Member;
 use ready::{MAIN_TASK, TaskWaker, Waiter};
 pub use task::Task;
 use turns::Turns;
@@ -52,6 +54,8 @@ struct Executor {
     tasks: RefCell<Slots<Option<LocalTask>>>,
     timers: RefCell<BTreeMap<(u64, u64), Waker>>,
     next_timer: Cell<u64>,
+    /// The clock when timers were last looked at.
+    seen_ns: Cell<u64>,
     turns: Turns,
     ready: ready::Ready,
 }
@@ -65,6 +69,7 @@ pub fn block_on<F: Future>(future: F) -> Result<F::Output, Status> {
         tasks: RefCell::new(Slots::new()),
         timers: RefCell::new(BTreeMap::new()),
         next_timer: Cell::new(0),
+        seen_ns: Cell::new(0),
         turns: Turns::default(),
         ready: ready::Ready::new(set),
     });
@@ -190,6 +195,7 @@ impl Executor {
 
     fn wake_timers(&self) {
         let now = monotonic();
+        self.seen_ns.set(now);
         loop {
             let due = {
                 let mut timers = self.timers.borrow_mut();
@@ -220,11 +226,18 @@ impl Drop for Executor {
     }
 }
 
+/// Awaits the next message or closure of an endpoint that has a place in the wait set already; of any other, as its
+/// `receive_async`.
+pub fn receive_as<R: Receiver>(endpoint: R, member: Option<Member>) -> Receive<R> {
+    Receive { member, endpoint: Some(endpoint) }
+}
+
 /// Future of an endpoint's next message or closure. Dropping it closes the endpoint.
 #[must_use = "a future does nothing until it is awaited"]
 pub struct Receive<R: Receiver> {
+    /// Before the endpoint, which it leaves the set for.
+    member: Option<Member>,
     endpoint: Option<R>,
-    registered: Option<(Rc<Executor>, u64)>,
 }
 
 // The endpoint is never pinned: it moves out when the future completes.
@@ -232,18 +245,7 @@ impl<R: Receiver> Unpin for Receive<R> {}
 
 impl<R: Receiver> Receive<R> {
     pub(crate) fn new(endpoint: R) -> Receive<R> {
-        Receive { endpoint: Some(endpoint), registered: None }
-    }
-
-    /// Removes the endpoint from its wait set.
-    fn leave_set(&mut self) {
-        if let Some((executor, key)) = self.registered.take()
-            && executor.waiting.borrow_mut().remove(key).is_some()
-            && let Some(endpoint) = &self.endpoint
-        {
-            // Fails for an endpoint reported meanwhile, which has left the set.
-            let _ = kernel::wait_set_remove(executor.set, endpoint.raw().handle());
-        }
+        receive_as(endpoint, None)
     }
 }
 
@@ -252,18 +254,18 @@ impl<R: Receiver> Future for Receive<R> {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R::Event> {
         let executor = current::get();
-        if let Some((registered, key)) = &self.registered {
-            let same = Rc::ptr_eq(registered, &executor);
-            if same && let Some(waiter) = registered.waiting.borrow_mut().get_mut(*key) {
-                // It has not been reported yet.
-                *waiter = registered.ready.waiter(context);
-                return Poll::Pending;
-            }
-            self.leave_set();
-        }
-        let Some(endpoint) = self.endpoint.take() else {
+        let Some(handle) = self.endpoint.as_ref().map(|endpoint| endpoint.raw().handle()) else {
             panic!("a future was polled after it was done");
         };
+        if let Some(member) = &self.member
+            && member.is_of(&executor, handle)
+            && member.wakes(executor.ready.waiter(context))
+        {
+            // It has not been reported yet.
+            return Poll::Pending;
+        }
+        self.member = None;
+        let Some(endpoint) = self.endpoint.take() else { return Poll::Pending };
         let key = executor.waiting.borrow().next_key();
         match receive_or_add(endpoint, executor.set, key) {
             Ok(event) => Poll::Ready(event),
@@ -271,16 +273,10 @@ impl<R: Receiver> Future for Receive<R> {
                 // Takes the key it was added with, since nothing else was inserted meanwhile.
                 executor.waiting.borrow_mut().insert(executor.ready.waiter(context));
                 self.endpoint = Some(endpoint);
-                self.registered = Some((executor, key));
+                self.member = Some(Member::new(executor, key, handle));
                 Poll::Pending
             }
         }
-    }
-}
-
-impl<R: Receiver> Drop for Receive<R> {
-    fn drop(&mut self) {
-        self.leave_set();
     }
 }
 
@@ -295,11 +291,13 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if Deadline::at(self.deadline).has_passed() {
+        let executor = current::get();
+        // First it is only added: most sleeps are timeouts that are never reached, and need no look at the clock.
+        let is_known_over = self.deadline <= executor.seen_ns.get();
+        if is_known_over || self.registered.is_some() && Deadline::at(self.deadline).has_passed() {
             return Poll::Ready(());
         }
         self.leave_timers();
-        let executor = current::get();
         let number = executor.next_timer.get();
         executor.next_timer.set(number + 1);
         executor.timers.borrow_mut().insert((self.deadline, number), context.waker().clone());

@@ -424,6 +424,68 @@ fn a_dropped_wait_leaves_the_wait_set() {
 }
 
 #[test]
+fn a_place_in_the_wait_set_serves_the_next_wait() {
+    use sip::executor;
+    use std::future::{Future, poll_fn};
+    use std::pin::Pin;
+    use std::task::Poll;
+    alone(|| {
+        let (importer, exporter) = exchange::new_channel().unwrap();
+        let (other_importer, other) = exchange::new_channel().unwrap();
+        executor::block_on(async {
+            let waiting = importer.say(false, 1, [0; 5], ExVec::new(1).unwrap());
+            let ExpReady::Say { next, .. } = exporter.receive_async().await else { panic!("closed") };
+            let mut gone = executor::gone(&next);
+            poll_fn(|context| {
+                assert!(Pin::new(&mut gone).poll(context).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            let member = gone.into_member();
+            assert!(member.is_some());
+            let exporter = next.said(2);
+            let ImpReadyAfterSay::Said { next: importer, .. } = waiting.receive_async().await else { panic!("closed") };
+            let said = executor::spawn(async move { importer.say(false, 3, [0; 5], ExVec::new(1).unwrap()) });
+            let ExpReady::Say { degree: 3, next, .. } = executor::receive_as(exporter, member).await else {
+                panic!("closed")
+            };
+            let importer = said.await;
+            // The place of one endpoint is no place of another.
+            let mut gone = executor::gone(&next);
+            poll_fn(|context| {
+                assert!(Pin::new(&mut gone).poll(context).is_pending());
+                Poll::Ready(())
+            })
+            .await;
+            drop(other_importer);
+            let member = gone.into_member();
+            assert!(matches!(executor::receive_as(other, member).await, ExpReady::ChannelClosed(_)));
+            drop(importer);
+        })
+        .unwrap();
+    });
+}
+
+#[test]
+fn a_sleep_ends_at_its_deadline_and_not_before() {
+    use sip::{executor, time};
+    alone(|| {
+        executor::block_on(async {
+            executor::sleep_until(Deadline::PASSED).await;
+            let deadline = Deadline::after_ms(3);
+            executor::sleep_until(deadline).await;
+            assert!(time::monotonic() >= deadline.as_ns());
+            // Known to be over by now, and over without anybody having looked.
+            executor::sleep_until(deadline).await;
+            let soon = Deadline::after_ns(1);
+            executor::sleep_until(soon).await;
+            assert!(soon.has_passed());
+        })
+        .unwrap();
+    });
+}
+
+#[test]
 fn parameters_are_read_as_their_type_or_refused_clearly() {
     use sip::config;
     alone(|| {

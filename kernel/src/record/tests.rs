@@ -66,7 +66,8 @@ fn blocks_that_return_with_a_closed_channel_are_recorded() {
     let mut buffer = [0; abi::limits::MESSAGE_WORDS];
     buffer[..7].copy_from_slice(&[2, 11, 12, 13, 21, 22, 23]);
     let written = &buffer[..call_words::words_out(receive as u64, &answer)];
-    let pieces = memory_of(receive, &[5, 6], &answer, written);
+    let mut pieces = Pieces::none();
+    add_memory(receive, &[5, 6], &answer, written, &mut pieces);
     let places: Vec<(u64, u64)> = pieces.as_slice().iter().map(|piece| (piece.address, piece.bytes)).collect();
     assert_eq!(places, [(12, 13), (22, 23)]);
 }

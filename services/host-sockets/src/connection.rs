@@ -25,10 +25,15 @@ type Client = tcp_connection::Exp<states::Ready>;
 /// Serves a connection until its client is gone. A block lent by the client returns on its own when dropped here.
 pub async fn serve(stream: Rc<Stream>, ends: Ends, mut client: Client) {
     let mut has_writer = false;
+    let mut member = None;
     loop {
-        let next = match client.receive_async().await {
+        let next = match executor::receive_as(client, member.take()).await {
             ExpReady::GetAddresses { next } => Some(next.addresses(ends.local, ends.remote)),
-            ExpReady::Read { most, timeout_ms, next } => read(&stream, most, timeout_ms, next).await,
+            ExpReady::Read { most, timeout_ms, next } => {
+                let reading;
+                (reading, member) = stream.read(&next, most, timeout_ms).await;
+                answer(reading, next)
+            }
             ExpReady::Write { data, from, count, timeout_ms, next } => {
                 let mut piece = Piece::new(data, from, count);
                 if has_writer {
@@ -84,13 +89,8 @@ pub async fn serve(stream: Rc<Stream>, ends: Ends, mut client: Client) {
     }
 }
 
-async fn read(
-    stream: &Stream,
-    most: u32,
-    timeout_ms: u32,
-    client: tcp_connection::Exp<states::ReadyAfterRead>,
-) -> Option<Client> {
-    match stream.read(&client, most, timeout_ms).await {
+fn answer(reading: Reading, client: tcp_connection::Exp<states::ReadyAfterRead>) -> Option<Client> {
+    match reading {
         Reading::Data(block, count) => Some(client.data(block, count)),
         Reading::Nothing => Some(client.no_data()),
         Reading::End => Some(client.end_of_data()),

@@ -7,6 +7,7 @@ use sip::device::sockets::{Failure, MAX_KEPT_BYTES, MORE};
 use sip::exheap::{ExVec, Lent};
 
 use sip::channel::TypedEndpoint;
+use sip::executor::Member;
 
 use crate::host::Socket;
 use provider::waiting::{self, Waited};
@@ -111,35 +112,38 @@ impl Stream {
         failure
     }
 
-    /// Reads available data, at most `most` bytes, waiting for it on behalf of a client.
-    pub async fn read<E: TypedEndpoint>(&self, client: &E, most: u32, timeout_ms: u32) -> Reading {
+    /// Reads available data, at most `most` bytes, waiting for it on behalf of a client; also returns the client's place in
+    /// the wait set.
+    pub async fn read<E: TypedEndpoint>(&self, client: &E, most: u32, timeout_ms: u32) -> (Reading, Option<Member>) {
+        let (mut deadline, mut member) = (None, None);
+        loop {
+            let reading = self.try_read(most);
+            if !matches!(reading, Reading::Nothing) || most == 0 || timeout_ms == 0 {
+                return (reading, member);
+            }
+            let deadline = *deadline.get_or_insert_with(|| waiting::until(timeout_ms));
+            drop(member);
+            let waited = waiting::wait_as_member(client, deadline, self.socket.readable()).await;
+            member = waited.1;
+            match waited.0 {
+                Waited::Done => {}
+                Waited::TimedOut => return (Reading::Nothing, member),
+                Waited::Gone => return (Reading::Gone, None),
+            }
+        }
+    }
+
+    fn try_read(&self, most: u32) -> Reading {
         if self.ended.get() {
             return Reading::End;
         }
         if let Some(failure) = self.read_failure.get() {
             return Reading::Failed(failure);
         }
-        if most == 0 {
+        if most == 0 || self.socket.would_block_to_read() {
             return Reading::Nothing;
         }
-        let mut deadline = None;
-        loop {
-            if !self.socket.would_block_to_read() {
-                match self.read_now(most as usize) {
-                    Reading::Nothing => {}
-                    reading => return reading,
-                }
-            }
-            if timeout_ms == 0 {
-                return Reading::Nothing;
-            }
-            let deadline = *deadline.get_or_insert_with(|| waiting::until(timeout_ms));
-            match waiting::wait(client, deadline, self.socket.readable()).await {
-                Waited::Done => {}
-                Waited::TimedOut => return Reading::Nothing,
-                Waited::Gone => return Reading::Gone,
-            }
-        }
+        self.read_now(most as usize)
     }
 
     fn read_now(&self, most: usize) -> Reading {

@@ -20,6 +20,8 @@ use crate::wire::{Gone, Wire};
 pub(crate) const HEAD_BYTES: usize = 1024;
 /// Contents up to this size in bytes are read whole, sent with the head, and cached.
 const WHOLE_BYTES: u64 = 64 << 10;
+/// Contents up to this size in bytes are copied behind their head: one block to send costs less than two.
+const COPIED_BYTES: usize = 3 << 10;
 /// Number of connections above which pieces are short, and the length of a short piece in bytes.
 const CROWD: usize = 2000;
 const CROWD_PIECE_BYTES: usize = 16 << 10;
@@ -210,14 +212,15 @@ async fn send_coded(server: &Server, wire: &mut Wire, manner: Manner, entry: &Rc
     Ok(Sent { status: 200, content_bytes: content.len() as u64, goes_on: manner.keep_alive })
 }
 
-/// Writes the head of a response with a whole file, or one part of it.
+/// Writes the head of a response with a whole file, or one part of it, and `content` behind it.
 fn file_head(
     server: &Server,
     manner: Manner,
     entry: &Entry,
     part: Option<ByteRange>,
+    content: &[u8],
 ) -> Result<(ExVec<u8>, usize), StoreError> {
-    let mut block = server.blocks.take(HEAD_BYTES).map_err(|_| StoreError::Unavailable)?;
+    let mut block = server.blocks.take(HEAD_BYTES + content.len()).map_err(|_| StoreError::Unavailable)?;
     let mut head = HeadWriter::new(&mut block);
     let size = entry.attributes.size_bytes;
     match part {
@@ -233,6 +236,7 @@ fn file_head(
     }
     head.put(&entry.fields);
     head.put(b"\r\n");
+    head.put(content);
     let count = head.finish().ok_or(StoreError::Failed)?;
     Ok((block, count))
 }
@@ -258,7 +262,7 @@ async fn send_part(
     let cut = Cut { status };
     let range = part.unwrap_or(ByteRange { start: 0, length: entry.attributes.size_bytes });
     if manner.is_head || range.length == 0 {
-        let (block, count) = file_head(server, manner, entry, part).map_err(|_| cut)?;
+        let (block, count) = file_head(server, manner, entry, part, b"").map_err(|_| cut)?;
         server.blocks.give(wire.write(block, 0, count).await.map_err(|Gone| cut)?);
         return Ok(Sent { status, content_bytes: 0, goes_on: manner.keep_alive });
     }
@@ -278,10 +282,19 @@ async fn send_part(
             Err(StoreError::Changed) => return Err(Unsent::Changed),
             Err(error) => return Ok(send_error(server, wire, manner, error).await?),
         };
-        let head = file_head(server, manner, entry, part).map_err(|_| cut)?;
         // The file is no longer than the longest block.
-        let data = (block, range.start as usize, range.length as usize);
-        let (head, block) = wire.write_two(head, data).await.map_err(|Gone| cut)?;
+        let (start, length) = (range.start as usize, range.length as usize);
+        let small = if length > COPIED_BYTES { None } else { block.get(start..start + length) };
+        let (head, block) = match small {
+            Some(content) => {
+                let (head, count) = file_head(server, manner, entry, part, content).map_err(|_| cut)?;
+                (wire.write(head, 0, count).await.map_err(|Gone| cut)?, block)
+            }
+            None => {
+                let head = file_head(server, manner, entry, part, b"").map_err(|_| cut)?;
+                wire.write_two(head, (block, start, length)).await.map_err(|Gone| cut)?
+            }
+        };
         server.blocks.give(head);
         drop(room);
         if let Some(block) = server.cache.give_warm(entry, block) {
@@ -295,7 +308,7 @@ async fn send_part(
         Err(StoreError::Changed) => return Err(Unsent::Changed),
         Err(error) => return Ok(send_error(server, wire, manner, error).await?),
     };
-    let head = file_head(server, manner, entry, part).map_err(|_| cut)?;
+    let head = file_head(server, manner, entry, part, b"").map_err(|_| cut)?;
     send_pieces(server, wire, Some(head), reader, first).await.map_err(|Gone| cut)?;
     Ok(sent)
 }

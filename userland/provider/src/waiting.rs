@@ -6,6 +6,7 @@ use core::task::Poll;
 
 use contracts::FOR_EVER;
 use sip::channel::TypedEndpoint;
+use sip::executor::Member;
 use sip::{Deadline, executor};
 
 /// Outcome of a wait.
@@ -21,19 +22,28 @@ pub enum Waited {
 
 /// Waits for `what`, the deadline, or the end of a client that may not send now.
 pub async fn wait<E: TypedEndpoint>(client: &E, deadline: Deadline, what: impl Future<Output = ()>) -> Waited {
+    wait_as_member(client, deadline, what).await.0
+}
+
+/// The same; also returns the client's place in the wait set, for [`executor::receive_as`].
+pub async fn wait_as_member<E: TypedEndpoint>(
+    client: &E,
+    deadline: Deadline,
+    what: impl Future<Output = ()>,
+) -> (Waited, Option<Member>) {
     let mut what = pin!(what);
-    let mut gone = pin!(executor::gone(client));
+    let mut gone = executor::gone(client);
     let mut late = pin!(async {
         if deadline == Deadline::NEVER {
             core::future::pending::<()>().await;
         }
         executor::sleep_until(deadline).await;
     });
-    poll_fn(|context| {
+    let waited = poll_fn(|context| {
         if what.as_mut().poll(context).is_ready() {
             return Poll::Ready(Waited::Done);
         }
-        if gone.as_mut().poll(context).is_ready() {
+        if pin!(&mut gone).poll(context).is_ready() {
             return Poll::Ready(Waited::Gone);
         }
         if late.as_mut().poll(context).is_ready() {
@@ -41,7 +51,8 @@ pub async fn wait<E: TypedEndpoint>(client: &E, deadline: Deadline, what: impl F
         }
         Poll::Pending
     })
-    .await
+    .await;
+    (waited, gone.into_member())
 }
 
 /// Converts a timeout in milliseconds; [`FOR_EVER`] is no deadline.
