@@ -54,7 +54,7 @@ struct Executor {
     tasks: RefCell<Slots<Option<LocalTask>>>,
     timers: RefCell<BTreeMap<(u64, u64), Waker>>,
     next_timer: Cell<u64>,
-    /// The clock when timers were last looked at.
+    /// The clock as it was last seen.
     seen_ns: Cell<u64>,
     turns: Turns,
     ready: ready::Ready,
@@ -101,6 +101,13 @@ where
 /// Completes at the deadline; other tasks run meanwhile.
 pub fn sleep_until(deadline: Deadline) -> Sleep {
     Sleep { deadline: deadline.as_ns(), registered: None }
+}
+
+/// Notes what the clock shows, for this thread's executor if there is one: a sleep that is over then ends at once.
+pub(crate) fn note_time(now_ns: u64) {
+    if let Some(executor) = current::try_get() {
+        executor.seen_ns.set(now_ns);
+    }
 }
 
 impl Executor {

@@ -2,7 +2,7 @@
 
 use abi::{Status, limits};
 
-use crate::raw;
+use crate::{executor, raw};
 
 /// A point in time of the monotonic clock, at which a wait ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,7 +21,9 @@ impl Deadline {
 
     /// The deadline this many nanoseconds from now.
     pub fn after_ns(nanoseconds: u64) -> Deadline {
-        Deadline(monotonic().saturating_add(nanoseconds))
+        let now = monotonic();
+        executor::note_time(now);
+        Deadline(now.saturating_add(nanoseconds))
     }
 
     /// The deadline this many milliseconds from now.

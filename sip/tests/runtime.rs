@@ -469,14 +469,21 @@ fn a_place_in_the_wait_set_serves_the_next_wait() {
 #[test]
 fn a_sleep_ends_at_its_deadline_and_not_before() {
     use sip::{executor, time};
+    use std::future::{Future, poll_fn};
+    use std::pin::pin;
+    use std::task::Poll;
     alone(|| {
         executor::block_on(async {
             executor::sleep_until(Deadline::PASSED).await;
             let deadline = Deadline::after_ms(3);
             executor::sleep_until(deadline).await;
             assert!(time::monotonic() >= deadline.as_ns());
-            // Known to be over by now, and over without anybody having looked.
-            executor::sleep_until(deadline).await;
+            // Over by what has been seen of the clock, so at once; and over without anybody having looked.
+            for over in [deadline, Deadline::after_ms(0)] {
+                let mut sleep = pin!(executor::sleep_until(over));
+                let polled = poll_fn(|context| Poll::Ready(sleep.as_mut().poll(context))).await;
+                assert!(polled.is_ready());
+            }
             let soon = Deadline::after_ns(1);
             executor::sleep_until(soon).await;
             assert!(soon.has_passed());

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use wasm_record::layout::Bounds;
 use wasm_record::{Function, Malformed, Part, Record};
 
-use crate::translated::{ALIGNMENT, Relocation, TRAP, TableEntry, Target, Translated, Trap};
+use crate::translated::{ALIGNMENT, CONSTANT_ALIGNMENT, Relocation, TRAP, TableEntry, Target, Translated, Trap};
 
 /// Size of an address in the array of the functions' addresses.
 const FUNCTION_BYTES: usize = 8;
@@ -38,9 +38,8 @@ pub fn bundle(modules: &[Translated], attachment: &[u8]) -> Result<Translated, M
 }
 
 fn append(out: &mut Translated, module: &Translated) {
-    let aligned = |bytes: usize| bytes.next_multiple_of(ALIGNMENT);
-    out.text.resize(aligned(out.text.len()), TRAP);
-    out.constants.resize(aligned(out.constants.len()), 0);
+    out.text.resize(out.text.len().next_multiple_of(ALIGNMENT), TRAP);
+    out.constants.resize(out.constants.len().next_multiple_of(CONSTANT_ALIGNMENT), 0);
     let (text, constants) = (out.text.len() as u32, out.constants.len() as u32);
     let addend = |target: Target| match target {
         Target::FunctionTable => out.functions.len() * FUNCTION_BYTES,

@@ -15,12 +15,10 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, OpKind};
 use crate::backend::{FUNCTIONS, Symbol};
 use crate::frame::Frame;
 use crate::function::traps;
-use crate::translated::{Relocation, TableEntry, Target, Trap, TrapKind};
+use crate::translated::{CONSTANT_ALIGNMENT, Relocation, TableEntry, Target, Trap, TrapKind};
 use crate::{Error, unsupported};
 
 const TRAP: u8 = 0xCC;
-/// Alignment of constants and of functions, in bytes.
-const CONSTANT_ALIGNMENT: usize = 16;
 
 /// A function in parts.
 #[derive(Default)]

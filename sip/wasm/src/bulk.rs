@@ -14,6 +14,7 @@ const FAILED: u64 = u32::MAX as u64;
 ///
 /// # Errors
 /// The kind of the trap.
+#[inline]
 pub(crate) fn perform(state: &mut State, builtin: Builtin, arguments: [u64; 4]) -> Result<u64, &'static str> {
     let [a, b, c, d] = arguments;
     match builtin {

@@ -147,13 +147,22 @@ pub unsafe extern "C" fn host(context: *mut u8, import: u32) {
 pub unsafe extern "C" fn builtin(context: *mut u8, number: u64, a: u64, b: u64, c: u64, d: u64) -> u64 {
     // SAFETY: as in `host`.
     let Active { state, .. } = unsafe { Active::of(context) };
-    let done = Builtin::of(number as u32).ok_or("unknown builtin");
-    let result = done.and_then(|builtin| bulk::perform(state, builtin, [a, b, c, d]));
-    state.publish();
+    let Some(builtin) = Builtin::of(number as u32) else {
+        trap("unknown builtin", state.module.record(), (number >> 32) as u32)
+    };
+    let result = bulk::perform(state, builtin, [a, b, c, d]);
+    if !is_of_memory_alone(builtin) {
+        state.publish();
+    }
     match result {
         Ok(value) => value,
         Err(kind) => trap(kind, state.module.record(), (number >> 32) as u32),
     }
+}
+
+/// Whether a builtin reads and writes memory where it is, so that what the context has of memory and tables stays right.
+fn is_of_memory_alone(builtin: Builtin) -> bool {
+    matches!(builtin, Builtin::MemoryFill | Builtin::MemoryCopy | Builtin::MemoryInit | Builtin::DataDrop)
 }
 
 /// Ends the process with an epitaph that names the kind of the trap and the function.

@@ -14,15 +14,16 @@ pub struct Source {
 /// Proposals beside WebAssembly 2.0, which are supported; vectors are part of it.
 const PROPOSALS: [Proposal; 3] = [Proposal::Simd, Proposal::TailCall, Proposal::ExtendedConst];
 
-/// Exceptions in the form that the suite does not have.
-const EXCEPTIONS: &str = include_str!("../own/exceptions.wast");
+/// Exceptions in the form that the suite does not have, and copies where the compiler writes them without a call.
+const OWN: [(&str, &str); 2] =
+    [("exceptions", include_str!("../own/exceptions.wast")), ("copies", include_str!("../own/copies.wast"))];
 
-/// All files of WebAssembly 2.0 and of the proposals that are supported, and one of our own.
+/// All files of WebAssembly 2.0 and of the proposals that are supported, and our own.
 pub fn sources() -> Vec<Source> {
     let core = spec(SpecVersion::V2).map(|file| source("core", &file));
     let proposals = PROPOSALS.iter().flat_map(|one| proposal(one).map(|file| source((*one).into(), &file)));
-    let own = Source { name: "own/exceptions".into(), text: EXCEPTIONS.into() };
-    let mut all: Vec<Source> = core.chain(proposals).chain([own]).collect();
+    let own = OWN.map(|(name, text)| Source { name: format!("own/{name}"), text: text.into() });
+    let mut all: Vec<Source> = core.chain(proposals).chain(own).collect();
     all.sort_by(|one, other| one.name.cmp(&other.name));
     all
 }

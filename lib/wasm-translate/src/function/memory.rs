@@ -19,21 +19,26 @@ impl Translator<'_, '_> {
     /// to it.
     pub fn address(&mut self, argument: &MemArg, bytes: u32) -> (Value, i32) {
         let index = self.pop();
+        self.address_at(index, argument.offset, bytes)
+    }
+
+    /// The same at an index.
+    pub fn address_at(&mut self, index: Value, offset: u64, bytes: u32) -> (Value, i32) {
         let index = self.widen(index);
-        if self.module.bounds == Bounds::Guarded && argument.offset + u64::from(bytes) <= GUARD_BYTES {
+        if self.module.bounds == Bounds::Guarded && offset + u64::from(bytes) <= GUARD_BYTES {
             let base = self.memory_base();
-            return (self.builder.ins().iadd(base, index), argument.offset as i32);
+            return (self.builder.ins().iadd(base, index), offset as i32);
         }
         // An index has 32 bits and an offset too, so the sum does not overflow.
-        let end = self.builder.ins().iadd_imm_s(index, (argument.offset + u64::from(bytes)) as i64);
+        let end = self.builder.ins().iadd_imm_s(index, (offset + u64::from(bytes)) as i64);
         let size = self.bound(MEMORY_BYTES);
         let is_out = self.builder.ins().icmp(IntCC::UnsignedGreaterThan, end, size);
         self.builder.ins().trapnz(is_out, TrapCode::HEAP_OUT_OF_BOUNDS);
         let base = self.memory_base();
         let address = self.builder.ins().iadd(base, index);
-        match i32::try_from(argument.offset) {
+        match i32::try_from(offset) {
             Ok(offset) => (address, offset),
-            Err(_) => (self.builder.ins().iadd_imm_s(address, argument.offset as i64), 0),
+            Err(_) => (self.builder.ins().iadd_imm_s(address, offset as i64), 0),
         }
     }
 
@@ -121,7 +126,7 @@ impl Translator<'_, '_> {
                 self.push(former);
             }
             Operator::MemoryFill { .. } => self.bulk_call(Builtin::MemoryFill, None),
-            Operator::MemoryCopy { .. } => self.bulk_call(Builtin::MemoryCopy, None),
+            Operator::MemoryCopy { .. } => self.copy_memory(),
             Operator::MemoryInit { data_index, .. } => self.bulk_call(Builtin::MemoryInit, Some(u64::from(data_index))),
             Operator::DataDrop { data_index } => {
                 let segment = self.builder.ins().iconst(types::I64, i64::from(data_index));

@@ -5,6 +5,7 @@
 //! [`vectors`]. Deliberately not here: validation, which `wasmparser` has done for the whole body before.
 
 mod control;
+mod copy;
 mod exceptions;
 mod memory;
 mod numeric;
