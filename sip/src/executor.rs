@@ -105,9 +105,7 @@ pub fn sleep_until(deadline: Deadline) -> Sleep {
 
 /// Notes what the clock shows, for this thread's executor if there is one: a sleep that is over then ends at once.
 pub(crate) fn note_time(now_ns: u64) {
-    if let Some(executor) = current::try_get() {
-        executor.seen_ns.set(now_ns);
-    }
+    current::with(|executor| executor.seen_ns.set(now_ns));
 }
 
 impl Executor {

@@ -39,6 +39,12 @@ pub(super) fn get() -> Rc<Executor> {
 
 /// Returns the thread's executor, if one runs.
 pub(super) fn try_get() -> Option<Rc<Executor>> {
+    with(Rc::clone)
+}
+
+/// Runs a closure on the thread's executor, if one runs. Without a count of references, whose overflow would end the
+/// program: interrupt paths of drivers, which promise not to panic, come through here.
+pub(super) fn with<R>(act: impl FnOnce(&Rc<Executor>) -> R) -> Option<R> {
     let address = thread_block::runtime_word(EXECUTOR) as usize;
     if address == 0 {
         return None;
@@ -47,5 +53,5 @@ pub(super) fn try_get() -> Option<Rc<Executor>> {
     // SAFETY: only `enter` sets the word, to an Rc that its guard borrows until the word is restored;
     // the word is this thread's own, so only this thread touches the refcount.
     let borrowed = ManuallyDrop::new(unsafe { Rc::from_raw(executor) });
-    Some(Rc::clone(&borrowed))
+    Some(act(&borrowed))
 }
