@@ -60,10 +60,22 @@ impl Translator<'_, '_> {
         true
     }
 
-    /// Loads part of an integer.
+    /// Loads an integer of fewer bytes, extended by the same instruction.
     fn load_part(&mut self, argument: &MemArg, part: Type, kind: Type, is_signed: bool) -> bool {
-        self.load(argument, part);
-        self.unary(|ins, value| if is_signed { ins.sextend(kind, value) } else { ins.uextend(kind, value) })
+        let (address, offset) = self.address(argument, part.bytes());
+        let flags = self.flags(Region::Memory);
+        let ins = self.builder.ins();
+        let value = match (part, is_signed) {
+            (types::I8, false) => ins.uload8(kind, flags, address, offset),
+            (types::I8, true) => ins.sload8(kind, flags, address, offset),
+            (types::I16, false) => ins.uload16(kind, flags, address, offset),
+            (types::I16, true) => ins.sload16(kind, flags, address, offset),
+            // Those of 32 bits give 64.
+            (_, false) => ins.uload32(flags, address, offset),
+            (_, true) => ins.sload32(flags, address, offset),
+        };
+        self.push(value);
+        true
     }
 
     /// Stores the value on top at the index below it.

@@ -120,9 +120,11 @@ fn turn(
         Side::Guarded | Side::Checks => {
             turn.add_kernels(&machines.compute(&installed("bench-compute-wasm", side))?);
             for program in &PROGRAMS {
-                let text =
-                    machines.compute(&format!("bench-wasm --folder /fs/disk0 command '{}'", program.command(side)))?;
-                let time = figures(&text).get("command_ns").copied().unwrap_or(0);
+                // The first start of a program in a machine checks its image, as wasmtime's side compiles before its turn.
+                let once = format!("bench-wasm --folder /fs/disk0 command '{}'", program.command(side));
+                let text = machines.compute(&format!("{once}; {once}"))?;
+                let second = text.rsplit_once("result").map_or("", |(_, second)| second);
+                let time = figures(second).get("command_ns").copied().unwrap_or(0);
                 turn.add(program.name, time, &text);
             }
         }
