@@ -25,7 +25,8 @@ struct Target {
     max_runs: Option<u32>,
 }
 
-const TARGETS: [Target; 16] = [
+const TARGETS: [Target; 17] = [
+    Target { max_bytes: 2048, ..target("allocations", "lib/register-allocation/tests/fuzzed/inputs") },
     target("automaton", "lib/contract-diagram/tests/fuzzed/inputs"),
     target("boot_image", "lib/boot-image/tests/fuzzed/inputs/boot_image"),
     target("certificates", "lib/package-check/tests/fuzzed/inputs/certificates"),
