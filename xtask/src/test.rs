@@ -403,7 +403,8 @@ mod tests {
         let text = refused.to_string();
         assert_eq!(text, "no fuzz target name contains `pakage`; did you mean `package`?");
         let refused = refuse_unknown_name(&selection(Some(FUZZING), Some("x")), &none).expect_err("it has none");
-        assert!(refused.to_string().contains("use a part of one of: automaton, "), "{refused}");
+        let all = fuzz::targets().collect::<Vec<_>>().join(", ");
+        assert_eq!(refused.to_string(), format!("no fuzz target name contains `x`; use a part of one of: {all}."));
         assert_eq!(refuse_unknown_name(&selection(Some(FUZZING), None), &none), Ok(()));
         assert!(refuse_unknown_name(&selection(None, Some("certificats")), &none).is_err());
     }
