@@ -82,14 +82,42 @@ pub unsafe fn copy_bytes(from: usize, to: usize, bytes: usize) {
     // SAFETY: the caller's; the direction flag is clear in Rust code.
     unsafe {
         asm!(
+            // Starting a string instruction takes longer than copying this many bytes.
+            "cmp rcx, 256",
+            "ja 5f",
+            "sub rcx, 8",
+            "jb 3f",
+            "2:",
+            "mov {word}, [rsi]",
+            "mov [rdi], {word}",
+            "add rsi, 8",
+            "add rdi, 8",
+            "sub rcx, 8",
+            "jae 2b",
+            "3:",
+            "add rcx, 8",
+            "jz 6f",
+            "4:",
+            "mov {word:l}, [rsi]",
+            "mov [rdi], {word:l}",
+            "inc rsi",
+            "inc rdi",
+            "dec rcx",
+            "jnz 4b",
+            "jmp 6f",
+            "5:",
+            "mov {word}, rcx",
+            "shr rcx, 3",
             "rep movsq",
-            "mov rcx, {rest}",
+            "mov rcx, {word}",
+            "and rcx, 7",
             "rep movsb",
-            rest = in(reg) bytes % 8,
+            "6:",
+            word = out(reg_abcd) _,
             inout("rsi") from => _,
             inout("rdi") to => _,
-            inout("rcx") bytes / 8 => _,
-            options(nostack, preserves_flags)
+            inout("rcx") bytes => _,
+            options(nostack)
         );
     }
 }

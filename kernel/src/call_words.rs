@@ -50,6 +50,7 @@ const fn use_of(function: &[u8]) -> Use {
     }
 }
 
+#[inline(always)]
 fn use_by(number: u64) -> Use {
     usize::try_from(number).ok().and_then(|number| USES.get(number)).copied().unwrap_or(Use::Nothing)
 }
@@ -62,10 +63,10 @@ fn words_of(message: u64) -> usize {
 
 /// Words from the start of the buffer that a function may read. The arguments are claims.
 #[inline(always)]
-pub fn words_in(function: u64, arguments: &[u64; 6]) -> usize {
+pub fn words_in(function: u64, arguments: &[u64]) -> usize {
     match use_by(function) {
         Use::All => MESSAGE_WORDS,
-        Use::Sends => words_of(arguments[1]),
+        Use::Sends => arguments.get(1).map_or(0, |message| words_of(*message)),
         Use::Nothing | Use::Receives | Use::Writes(_) => 0,
     }
 }

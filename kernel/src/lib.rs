@@ -60,7 +60,7 @@ pub mod wait_word;
 mod watch;
 
 pub use heap::CountedHeap;
-pub use replay::Replay;
+pub use replay::{Part, Replay};
 
 use alloc::format;
 use alloc::string::{String, ToString};

@@ -1,12 +1,11 @@
 //! The call that a thread is in, as it is recorded when it returns.
 //!
 //! Written by the thread itself alone. `recorder` reads those of other threads at the end of a recording, when nobody
-//! takes one back any more. Deliberately not here: what is recorded.
+//! takes one back any more. Deliberately not here: arguments, and words that a call reads; a replay makes them again.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Maximum words of a pending call: arguments, and words of the message buffer.
-const WORDS: usize = 20;
+use recording::Digest;
 
 /// The call, or none.
 #[derive(Default)]
@@ -15,9 +14,9 @@ pub struct PendingCall {
     number: AtomicU64,
     process: AtomicU64,
     thread: AtomicU64,
-    /// Its function in the low byte, above that the number of its words.
-    shape: AtomicU64,
-    words: [AtomicU64; WORDS],
+    function: AtomicU64,
+    /// Of all calls of the thread, with this one.
+    digest: AtomicU64,
 }
 
 /// What is known of a call.
@@ -31,36 +30,35 @@ pub struct Call {
     pub thread: u64,
     /// Number of the function.
     pub function: u8,
+    /// [`Digest::check`].
+    pub check: u8,
 }
 
 impl PendingCall {
-    /// Keeps a call; false if it has too many words.
-    #[inline(always)]
-    pub fn put(&self, call: &Call, arguments: &[u64], read: &[u64]) -> bool {
-        let count = arguments.len() + read.len();
-        if count > WORDS {
-            return false;
-        }
-        let (first, rest) = self.words.split_at(arguments.len());
-        first
-            .iter()
-            .zip(arguments)
-            .chain(rest.iter().zip(read))
-            .for_each(|(at, &word)| at.store(word, Ordering::Relaxed));
-        self.process.store(call.process, Ordering::Relaxed);
-        self.thread.store(call.thread, Ordering::Relaxed);
-        self.shape.store(u64::from(call.function) | (count as u64) << 8, Ordering::Relaxed);
-        self.number.store(call.number + 1, Ordering::Release);
-        true
+    /// A thread starts, in no call.
+    pub fn begin(&self, process: u64, thread: u64) {
+        self.clear();
+        self.process.store(process, Ordering::Relaxed);
+        self.thread.store(thread, Ordering::Relaxed);
+        self.digest.store(Digest::default().0, Ordering::Relaxed);
     }
 
-    /// The call with its words, if there is one.
+    /// Keeps a call.
     #[inline(always)]
-    pub fn get(&self) -> Option<(Call, impl ExactSizeIterator<Item = u64>)> {
+    pub fn put(&self, number: u64, function: usize, arguments: &[u64], read: &[u64]) {
+        let digest = Digest(self.digest.load(Ordering::Relaxed)).with(function, arguments, read);
+        self.digest.store(digest.0, Ordering::Relaxed);
+        self.function.store(function as u64, Ordering::Relaxed);
+        self.number.store(number + 1, Ordering::Release);
+    }
+
+    /// The call, if there is one.
+    #[inline(always)]
+    pub fn get(&self) -> Option<Call> {
         let number = self.number.load(Ordering::Acquire).checked_sub(1)?;
-        let [process, thread, shape] = [&self.process, &self.thread, &self.shape].map(|at| at.load(Ordering::Relaxed));
-        let words = self.words.get(..(shape >> 8) as usize)?.iter().map(|word| word.load(Ordering::Relaxed));
-        Some((Call { number, process, thread, function: shape as u8 }, words))
+        let [process, thread, function, digest] =
+            [&self.process, &self.thread, &self.function, &self.digest].map(|at| at.load(Ordering::Relaxed));
+        Some(Call { number, process, thread, function: function as u8, check: Digest(digest).check() })
     }
 
     /// Forgets it.
@@ -73,27 +71,29 @@ impl PendingCall {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use alloc::vec::Vec;
 
     #[test]
     fn a_call_is_kept_until_it_is_cleared() {
         let pending = PendingCall::default();
-        assert!(pending.get().is_none());
-        let call = Call { number: 0, process: 3, thread: 5, function: 200 };
-        assert!(pending.put(&call, &[1, 2], &[3, 4, 5]));
-        let (found, words) = pending.get().expect("a call");
-        assert_eq!((found, words.collect::<Vec<_>>()), (call, [1, 2, 3, 4, 5].to_vec()));
+        pending.begin(3, 5);
+        assert_eq!(pending.get(), None);
+        pending.put(0, 200, &[1, 2], &[3, 4, 5]);
+        let check = Digest::default().with(200, &[1, 2], &[3, 4, 5]).check();
+        assert_eq!(pending.get(), Some(Call { number: 0, process: 3, thread: 5, function: 200, check }));
         pending.clear();
-        assert!(pending.get().is_none());
+        assert_eq!(pending.get(), None);
     }
 
     #[test]
-    fn a_call_with_too_many_words_is_not_kept() {
+    fn the_digest_is_of_all_calls_of_a_thread() {
         let pending = PendingCall::default();
-        let call = Call { number: 9, process: 3, thread: 5, function: 1 };
-        assert!(pending.put(&call, &[1; 6], &[2; WORDS - 6]));
-        pending.clear();
-        assert!(!pending.put(&call, &[1; 6], &[2; WORDS - 5]));
-        assert!(pending.get().is_none());
+        pending.begin(3, 5);
+        pending.put(0, 1, &[7], &[]);
+        pending.put(1, 2, &[], &[8]);
+        let both = Digest::default().with(1, &[7], &[]).with(2, &[], &[8]);
+        assert_eq!(pending.get().map(|call| call.check), Some(both.check()));
+        pending.begin(3, 6);
+        pending.put(2, 2, &[], &[8]);
+        assert_eq!(pending.get().map(|call| call.check), Some(Digest::default().with(2, &[], &[8]).check()));
     }
 }

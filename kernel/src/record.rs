@@ -17,19 +17,20 @@ use recording::{Content, EventKind};
 
 use crate::process::ProcessRef;
 use crate::recorder::Piece;
+use crate::thread::ThreadRef;
 use crate::{call_words, claims, cpu, deferred, device, exheap, hardware, installed, recorder};
 
-/// A thread calls a function. Another of its process may run from here on.
+/// A thread calls a function. Another of its process may run from here on. Inlined for each function, so that it is
+/// known which words it reads.
+#[inline(always)]
 pub fn begin(function: usize, arguments: &[u64]) {
     let thread = cpu::current();
     let Some(process) = thread.owner() else { return };
-    let mut six = [0; 6];
-    six.iter_mut().zip(arguments).for_each(|(word, argument)| *word = *argument);
-    let count = call_words::words_in(function as u64, &six);
-    thread.message().with_words(count, |read| {
-        recorder::called(process, thread, function, (arguments, read));
+    thread.message().with_words(call_words::words_in(function as u64, arguments), |read| {
         if process.turn.is_opaque() {
-            mark_given_away(process, function, &six, read);
+            begin_opaque(process, thread, function, arguments, read);
+        } else {
+            recorder::called(thread, function, arguments, read);
         }
     });
     // A thread that is alone keeps it: another is started only by a call of its own, and waits for the next one.
@@ -38,33 +39,61 @@ pub fn begin(function: usize, arguments: &[u64]) {
     }
 }
 
-/// The call returns to the thread's code, when it is the thread's turn.
+/// Records a call of an opaque process with its words, since no replay makes them again.
+#[cold]
+fn begin_opaque(process: ProcessRef, thread: ThreadRef, function: usize, arguments: &[u64], read: &[u64]) {
+    recorder::append(process, thread.handle(), (EventKind::Called, function), 0, (arguments, read), &[]);
+    mark_given_away(process, function, arguments, read);
+}
+
+/// The call returns to the thread's code, when it is the thread's turn. Inlined as [`begin`] is.
+#[inline(always)]
 pub fn end(function: usize, arguments: &[u64], answer: AbiReturn) {
     let thread = cpu::current();
     let Some(process) = thread.owner() else { return };
     deferred::take_turn(process);
-    if effects::shares_memory(function, answer.status) {
-        process.turn.make_opaque();
-    }
     thread.message().with_words(call_words::words_out(function as u64, &answer), |written| {
-        let returned = |pieces: &[Piece]| {
-            recorder::returned(process, thread, function, (answer.status, answer.value, written), pieces);
-        };
-        if effects::memory(function) == Memory::Nothing {
-            return returned(&[]);
+        if has_usual_memory(function, answer.status) {
+            recorder::returned(process, thread, function, (answer.status, answer.value, written), &[]);
+        } else {
+            end_with_memory(process, function, arguments, answer, written);
         }
-        let mut memory = Pieces::none();
-        add_memory(function, arguments, &answer, written, &mut memory);
-        if process.turn.is_opaque() {
-            memory.leave_all();
-        }
-        returned(memory.as_slice());
     });
+    if effects::shares_memory(function, answer.status) {
+        recorder::make_opaque(process);
+    }
     if is_device_open(function) && answer.status == Status::Ok as u64 {
-        let hardware = claims::hardware(answer.value, process).ok();
-        let port = hardware.and_then(hardware::first_port).unwrap_or(0);
-        let words = [answer.value, device::kind_of(answer.value, process), port];
-        recorder::append(process, thread.handle(), (EventKind::Opened, function), 0, (&words, &[]), &[]);
+        device_opened(process, thread, function, answer.value);
+    }
+}
+
+/// Records a return that gives memory.
+#[inline(never)]
+fn end_with_memory(process: ProcessRef, function: usize, arguments: &[u64], answer: AbiReturn, written: &[u64]) {
+    let mut memory = Pieces::none();
+    add_memory(function, arguments, &answer, written, &mut memory);
+    if process.turn.is_opaque() {
+        memory.leave_all();
+    }
+    let answered = (answer.status, answer.value, written);
+    recorder::returned(process, cpu::current(), function, answered, memory.as_slice());
+}
+
+#[cold]
+fn device_opened(process: ProcessRef, thread: ThreadRef, function: usize, device: u64) {
+    let hardware = claims::hardware(device, process).ok();
+    let port = hardware.and_then(hardware::first_port).unwrap_or(0);
+    let words = [device, device::kind_of(device, process), port];
+    recorder::append(process, thread.handle(), (EventKind::Opened, function), 0, (&words, &[]), &[]);
+}
+
+/// Whether a return gives no memory, or none whose content is not as usual.
+#[inline(always)]
+fn has_usual_memory(function: usize, status: u64) -> bool {
+    match effects::memory(function) {
+        Memory::Nothing | Memory::RestOfBlock | Memory::ZeroBlock => true,
+        Memory::Message | Memory::Detached => status != Status::Closed as u64 && !recorder::keeps_messages(),
+        _ => false,
     }
 }
 
@@ -107,8 +136,7 @@ impl Pieces {
     }
 }
 
-/// Adds the memory that a process gets with a return.
-#[inline]
+/// Adds the memory that a process gets with a return, without that whose content is as usual.
 fn add_memory(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[u64], pieces: &mut Pieces) {
     let memory = effects::memory(function);
     let is_ok = answer.status == Status::Ok as u64;
@@ -123,8 +151,8 @@ fn add_memory(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[
             return;
         }
         Memory::Completed => return add_filled(answer, pieces),
-        Memory::Nothing | Memory::RestOfBlock => return,
-        Memory::ZeroBlock | Memory::ZeroPages | Memory::MorePages | Memory::Window => Content::Zero,
+        Memory::Nothing | Memory::RestOfBlock | Memory::ZeroBlock => return,
+        Memory::ZeroPages | Memory::MorePages | Memory::Window => Content::Zero,
         // What a borrower has written that was ended in the middle, nobody can repeat.
         Memory::Message if answer.status == Status::Closed as u64 => Content::Bytes(()),
         Memory::Message | Memory::Detached if !keeps_all() => Content::Left,
@@ -132,6 +160,9 @@ fn add_memory(function: usize, arguments: &[u64], answer: &AbiReturn, buffer: &[
     };
     for block in effects::named(function, [argument(0), argument(1)], (answer.status, answer.value), buffer) {
         let content = if content == Content::Left && was_opaque(block.handle) { Content::Bytes(()) } else { content };
+        if content == Content::Left {
+            continue;
+        }
         pieces.add(Piece { address: block.address, bytes: block.bytes, content });
     }
 }
@@ -154,15 +185,16 @@ fn was_opaque(handle: u64) -> bool {
 }
 
 /// Marks the blocks that a call of an opaque process sends or puts into another block.
-fn mark_given_away(process: ProcessRef, function: usize, arguments: &[u64; 6], read: &[u64]) {
+fn mark_given_away(process: ProcessRef, function: usize, arguments: &[u64], read: &[u64]) {
+    let argument = |index: usize| arguments.get(index).copied().unwrap_or(0);
     let own = |handle: u64| {
         exheap::block(handle).ok().filter(|block| block.owner.get().is_some_and(|owner| core::ptr::eq(owner, process)))
     };
     let mark = |handle: u64| own(handle).into_iter().for_each(|block| block.is_opaque.store(true, Ordering::Relaxed));
     if function == const { effects::number_of("channel_send") } {
-        effects::sent(arguments[1], read).into_iter().for_each(mark);
+        effects::sent(argument(1), read).into_iter().for_each(mark);
     } else if function == const { effects::number_of("heap_attach") } {
-        mark(arguments[1]);
+        mark(argument(1));
     }
 }
 

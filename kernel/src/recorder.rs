@@ -27,6 +27,8 @@ static CHUNKS: [SpinLock<Filling>; PROCESSORS_MAX] = [const { SpinLock::new(Fill
 static NEXT: AtomicU64 = AtomicU64::new(0);
 /// Whether there is one processor: only its own interrupts come between two accesses of it, and they add no event.
 static IS_ALONE: AtomicBool = AtomicBool::new(false);
+/// Whether there is, or was, an opaque process or a hardware domain.
+static KEEPS_MESSAGES: AtomicBool = AtomicBool::new(false);
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
 /// Memory that a process gets.
@@ -54,6 +56,13 @@ pub fn start(system_image: &'static [u8]) {
     if !CAN_RECORD || !machine().takes_recording() {
         return;
     }
+    begin_file(system_image);
+    IS_ALONE.store(machine().processor_count() == 1, Ordering::Relaxed);
+    ON.store(true, Ordering::Relaxed);
+}
+
+/// Writes what is before the events.
+fn begin_file(system_image: &'static [u8]) {
     let layout = machine().layout();
     let arenas = [layout.images, layout.stacks, layout.memory, layout.windows];
     let arenas = arenas.map(|arena| (arena.base as u64, arena.bytes as u64));
@@ -62,17 +71,48 @@ pub fn start(system_image: &'static [u8]) {
     machine().record(&chunk_head(Chunk::System, system_image));
     machine().record(system_image);
     machine().record(padding(system_image.len()));
-    IS_ALONE.store(machine().processor_count() == 1, Ordering::Relaxed);
-    ON.store(true, Ordering::Relaxed);
+}
+
+/// Writes a file of these events, which are in order, to a machine that records nothing else.
+pub fn write_file(system_image: &'static [u8], events: &[Event]) {
+    begin_file(system_image);
+    let mut chunk = Filling::default();
+    for event in events {
+        event.write(&mut chunk);
+        if chunk.length() >= CHUNK_BYTES {
+            write(&mut chunk);
+        }
+    }
+    write(&mut chunk);
+    machine().record(&chunk_of(Chunk::End, [events.len() as u64]));
+}
+
+/// Notes that a process is opaque from here on.
+pub fn make_opaque(process: ProcessRef) {
+    KEEPS_MESSAGES.store(true, Ordering::Relaxed);
+    process.turn.make_opaque();
+}
+
+/// Whether contents of messages may have to be kept: those of opaque processes, and between hardware domains.
+#[inline]
+pub fn keeps_messages() -> bool {
+    KEEPS_MESSAGES.load(Ordering::Relaxed)
 }
 
 /// A thread's code is about to run for the first time. It has its process's turn.
 pub fn thread_started(process: ProcessRef, thread: ThreadRef) {
+    if let Some(pending) = pending_of(thread) {
+        pending.begin(process.id.load(Ordering::Relaxed), thread.handle());
+    }
     let [entry, argument] = thread.inside.start.each_ref().map(|word| word.load(Ordering::Relaxed) as u64);
     let program = process.program.get();
     let has_own_data = process.loaded.get().is_some_and(|loaded| !loaded.data.is_empty());
+    let in_domain = thread.inside.space.get().is_some();
     if has_own_data {
-        process.turn.make_opaque();
+        make_opaque(process);
+    }
+    if in_domain {
+        KEEPS_MESSAGES.store(true, Ordering::Relaxed);
     }
     let started = Started {
         entry,
@@ -80,7 +120,7 @@ pub fn thread_started(process: ProcessRef, thread: ThreadRef) {
         thread_block: thread.sip_block_address() as u64,
         image: process.loaded.get().map_or(0, |loaded| loaded.base as u64),
         writes_to_machine: process.debug_text.get().is_none(),
-        in_domain: thread.inside.space.get().is_some(),
+        in_domain,
         has_own_data,
         identity: program.map_or([0; 32], |program| program.identity),
         program: process.name().into(),
@@ -119,22 +159,19 @@ fn take_number() -> u64 {
     number
 }
 
-/// Keeps a thread's call until it returns; writes it if it has too many words for that.
-#[inline]
-pub fn called(process: ProcessRef, thread: ThreadRef, function: usize, (arguments, read): (&[u64], &[u64])) {
+/// Keeps a thread's call until it returns.
+#[inline(always)]
+pub fn called(thread: ThreadRef, function: usize, arguments: &[u64], read: &[u64]) {
     // What a call of the end's time has left stays, for `finish`.
-    if IS_OVER.load(Ordering::Relaxed) {
-        return;
-    }
-    let (id, handle) = (process.id.load(Ordering::Relaxed), thread.handle());
-    let call = Call { number: NEXT.load(Ordering::Relaxed), process: id, thread: handle, function: function as u8 };
-    if pending_of(thread).is_none_or(|pending| !pending.put(&call, arguments, read)) {
-        append(process, handle, (EventKind::Called, function), 0, (arguments, read), &[]);
+    if !IS_OVER.load(Ordering::Relaxed)
+        && let Some(pending) = pending_of(thread)
+    {
+        pending.put(NEXT.load(Ordering::Relaxed), function, arguments, read);
     }
 }
 
 /// A thread's call has returned.
-#[inline]
+#[inline(never)]
 pub fn returned(
     process: ProcessRef,
     thread: ThreadRef,
@@ -142,15 +179,15 @@ pub fn returned(
     (status, value, written): (u64, u64, &[u64]),
     pieces: &[Piece],
 ) {
-    let Some((pending, (call, words))) = pending_of(thread).and_then(|pending| Some((pending, pending.get()?))) else {
+    let Some((pending, call)) = pending_of(thread).and_then(|pending| Some((pending, pending.get()?))) else {
         return append(process, thread.handle(), (EventKind::Returned, function), status, (&[value], written), pieces);
     };
     let pieces = &pieces[..pieces.len().min(MAX_BLOCKS)];
     with_chunk(|chunk| {
         let number = take_number();
-        let Call { number: next, process, thread, function } = call;
-        let whole = Whole { number, since_call: number.wrapping_sub(next), process, thread, function, status };
-        Event::write_whole(chunk, &whole, (words, value, written), pieces.len());
+        let Call { number: next, process, thread, function, check } = call;
+        let whole = Whole { number, since_call: number.wrapping_sub(next), process, thread, function, check, status };
+        Event::write_whole(chunk, &whole, (value, written), pieces.len());
         pieces.iter().for_each(|piece| write_piece(chunk, piece));
         pending.clear();
     });
@@ -158,9 +195,9 @@ pub fn returned(
 
 /// A thread ends. If it was in a call, that did not return.
 pub fn thread_ended(thread: ThreadRef) {
-    if let Some((pending, (call, words))) = pending_of(thread).and_then(|pending| Some((pending, pending.get()?))) {
+    if let Some((pending, call)) = pending_of(thread).and_then(|pending| Some((pending, pending.get()?))) {
         with_chunk(|chunk| {
-            write_call(chunk, &call, words);
+            write_call(chunk, &call);
             pending.clear();
         });
     }
@@ -171,13 +208,8 @@ fn pending_of(thread: ThreadRef) -> Option<&'static PendingCall> {
 }
 
 /// Writes a call without a return.
-fn write_call(chunk: &mut Filling, call: &Call, words: impl Iterator<Item = u64>) {
-    let words: Vec<u64> = words.collect();
-    let function = abi::FUNCTIONS.get(usize::from(call.function));
-    let arguments = function.map_or(0, |function| function.arguments.len()).min(words.len());
-    let (arguments, read) = words.split_at(arguments);
-    let fixed = [call.number, call.process, call.thread, 0];
-    Event::write_head(chunk, (EventKind::Called, call.function), fixed, (arguments, read, 0));
+fn write_call(chunk: &mut Filling, call: &Call) {
+    Event::write_call(chunk, (call.function, call.check), [call.number, call.process, call.thread]);
 }
 
 /// Adds to the calling processor's chunk, unless the recording is over.
@@ -194,7 +226,7 @@ fn with_chunk(add: impl FnOnce(&mut Filling)) {
     }
 }
 
-/// Adds an event of a process.
+/// Adds an event of a process. A call has its arguments and the words that it read.
 pub fn append(
     process: ProcessRef,
     thread: u64,
@@ -244,8 +276,8 @@ pub fn finish() {
     // Whoever had a chunk locked before has cleared its call; from now on none is cleared, and none takes the place of another.
     let mut chunk = CHUNKS[0].lock();
     let before = chunk.events();
-    for (call, words) in THREADS.all().filter_map(|thread| pending_of(thread)?.get()) {
-        write_call(&mut chunk, &call, words);
+    for call in THREADS.all().filter_map(|thread| pending_of(thread)?.get()) {
+        write_call(&mut chunk, &call);
         if chunk.length() >= CHUNK_BYTES {
             write(&mut chunk);
         }

@@ -54,7 +54,7 @@ fn address(text: &str) -> Result<u64, String> {
 /// The file is no recording of this build, or the machine does not build.
 pub fn replay(repository: &Repository, arguments: &ReplayArguments) -> Outcome<u8> {
     if arguments.processes || arguments.messages || arguments.block.is_some() {
-        return query(arguments);
+        return query(repository, arguments);
     }
     let machine = systems::machine(repository, Platform::Hosted)?;
     let confined = if arguments.unconfined { Confined::No } else { Confined::Yes };
@@ -84,8 +84,11 @@ pub fn command(machine: &Path, file: &Path, process: Option<u64>, confined: Conf
     command
 }
 
-fn query(arguments: &ReplayArguments) -> Outcome<u8> {
-    let reader = read(&arguments.file)?;
+fn query(repository: &Repository, arguments: &ReplayArguments) -> Outcome<u8> {
+    let mut reader = read(&arguments.file)?;
+    if !arguments.processes {
+        reader = completed(repository, &arguments.file)?;
+    }
     let trace = Trace::new(reader.events());
     let mut output = BufWriter::new(std::io::stdout().lock());
     let lines = match arguments.block {
@@ -109,6 +112,25 @@ fn nothing_found(arguments: &ReplayArguments) -> Failure {
         (None, None) => "the recording has no messages".into(),
     };
     Failure::new(what).remedy("`--processes` lists the processes, `--messages` the messages")
+}
+
+/// Reads a recording with the arguments and messages of its calls, which a silent replay makes again.
+fn completed(repository: &Repository, file: &Path) -> Outcome<Reader> {
+    let machine = systems::machine(repository, Platform::Hosted)?;
+    let failed = |error: &std::io::Error| Failure::file("write to", &std::env::temp_dir(), error);
+    let folder = tempfile::Builder::new().prefix("sing-replay-").tempdir().map_err(|error| failed(&error))?;
+    let complete = folder.path().join("complete.rec");
+    let mut command = command(&machine, file, None, Confined::Yes);
+    let output = command.arg("--complete").arg(&complete).output();
+    let output = output.map_err(|error| Failure::file("start", &machine, &error))?;
+    if output.status.success() {
+        return read(&complete);
+    }
+    let told = String::from_utf8_lossy(&output.stderr);
+    let why = told.lines().last().unwrap_or("it ended without a reason");
+    let reader = read(&complete).map_err(|_| Failure::new(format!("the replay failed: {why}")))?;
+    eprintln!("sing: {why}; what programs did afterwards is not known");
+    Ok(reader)
 }
 
 /// Reads a recording.

@@ -31,6 +31,10 @@ pub struct Arguments {
     #[arg(long, value_name = "ID", requires = "replay")]
     pub process: Option<u64>,
 
+    /// Replays silently, and writes the recording with the arguments and messages of all calls
+    #[arg(long, value_name = "FILE", requires = "replay", conflicts_with = "process")]
+    pub complete: Option<PathBuf>,
+
     /// A disk image or block device; the suffix `:ro` makes it read-only
     #[arg(long = "disk", value_name = "FILE[:ro]", value_parser = OsStringValueParser::new().map(disk))]
     pub disks: Vec<DiskSpecification>,

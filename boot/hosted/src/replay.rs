@@ -29,13 +29,19 @@ pub fn run(arguments: &Arguments, path: &Path) -> Result<Infallible, Box<dyn Err
     let configuration = Configuration {
         confinement: arguments.confinement(),
         processors: Some(1),
+        recording: arguments.complete.as_deref().map(create).transpose()?,
         replayed: Some(layout(&reader.header)),
         ..Configuration::default()
     };
     let machine = started(&configuration).map_err(|error| format!("recording {shown}: {error}"))?;
     // Leaked: the kernel reads it as long as the process lives.
     let system_image = reader.system().leak();
-    let replay = kernel::Replay { system_image, events: reader.into_events(), process: arguments.process };
+    let of = match (&arguments.complete, arguments.process) {
+        (Some(_), _) => kernel::Part::Completed,
+        (None, Some(id)) => kernel::Part::Process(id),
+        (None, None) => kernel::Part::All,
+    };
+    let replay = kernel::Replay { system_image, events: reader.into_events(), of };
     Err(format!("recording {shown}: {}", kernel::replay(machine, replay)).into())
 }
 

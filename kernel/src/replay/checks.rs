@@ -5,31 +5,48 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use abi::EpitaphKind;
-use recording::Event;
+use recording::{Digest, Event};
 
 use crate::process::Epitaph;
 
-/// A call as text.
+/// A recorded call as text; without arguments if they are not recorded.
 pub fn call(event: &Event) -> String {
-    text(event.function.into(), &event.words)
+    match event.check {
+        Some(_) => name(event.function.into()).into(),
+        None => text(event.function.into(), &event.words),
+    }
+}
+
+fn name(function: usize) -> &'static str {
+    abi::FUNCTIONS.get(function).map_or("?", |function| function.name)
 }
 
 fn text(function: usize, arguments: &[u64]) -> String {
-    let name = abi::FUNCTIONS.get(function).map_or("?", |function| function.name);
     let arguments: Vec<String> = arguments.iter().map(|argument| format!("{argument:#x}")).collect();
-    format!("{name}({})", arguments.join(", "))
+    format!("{}({})", name(function), arguments.join(", "))
 }
 
-/// Compares a call with the recorded one.
+/// Compares a call, of these arguments and words read, with the recorded one. `digest` is of all calls of the thread,
+/// with this one.
 ///
 /// # Errors
 /// How they differ.
-pub fn same_call(event: &Event, function: usize, arguments: &[u64; 6], words: &[u64]) -> Result<(), String> {
-    let recorded = &event.words;
-    let count = abi::FUNCTIONS.get(function).map_or(0, |function| function.arguments.len()).min(arguments.len());
-    let own = &arguments[..count];
-    if usize::from(event.function) != function || recorded != own {
-        return Err(format!("recorded: {}; replayed: {}", call(event), text(function, own)));
+pub fn same_call(
+    event: &Event,
+    function: usize,
+    (arguments, words): (&[u64], &[u64]),
+    digest: Digest,
+) -> Result<(), String> {
+    let is_same_function = usize::from(event.function) == function;
+    if let Some(check) = event.check {
+        if is_same_function && check == digest.check() {
+            return Ok(());
+        }
+        let other = if is_same_function { " with other arguments, or another message" } else { "" };
+        return Err(format!("recorded: {}{other}; replayed: {}", call(event), text(function, arguments)));
+    }
+    if !is_same_function || event.words != arguments {
+        return Err(format!("recorded: {}; replayed: {}", call(event), text(function, arguments)));
     }
     match event.buffer.iter().zip(words).position(|(recorded, replayed)| recorded != replayed) {
         _ if event.buffer.len() != words.len() => {

@@ -9,16 +9,17 @@ use abi::limits::{MESSAGE_WORDS, NEVER, TEXT_BYTES};
 use abi::{AbiReturn, DeviceOperation, EpitaphKind, Printable, Status};
 use alloc::string::ToString;
 use recording::effects::{self, Named};
-use recording::{Content, Event, EventKind};
+use recording::{Content, Digest, Event, EventKind};
 
 use crate::call_words;
 use crate::machine::machine;
 use crate::process::Epitaph;
+use crate::recorder;
 
 use super::checks::{self, Hash};
 use super::contexts::{Context, Stop};
 use super::serial::{self, Line};
-use super::{Replay, memory, output, position};
+use super::{Part, Replay, memory, output, position};
 
 /// Time of a thread whose process ended by a fault of one of its threads, and that makes no more calls.
 const LAST_STRETCH_NS: u64 = 10_000_000_000;
@@ -46,6 +47,8 @@ enum Place {
 struct Thread {
     context: &'static Context,
     place: Place,
+    /// Of its calls.
+    digest: Digest,
     /// The stretch that it ran last; 0 if none.
     stretch: u64,
 }
@@ -78,17 +81,26 @@ struct State {
 }
 
 /// Replays the events; of one process alone, after all have been replayed once, silently, for the contents of the blocks
-/// that it gets from others.
+/// that it gets from others. Or completes them: replays them silently and fills in the calls.
 ///
 /// # Errors
 /// A program does something else than was recorded: where, what was recorded, and what it did.
 pub fn replay(replay: &mut Replay) -> Result<Done, String> {
-    let Some(alone) = replay.process else { return run(&mut replay.events, None, Shown::All) };
-    if replay.events.iter().any(|event| event.process == alone && has_left(event)) {
-        run(&mut replay.events, Some(alone), Shown::Nothing)?;
+    let events = &mut replay.events;
+    let alone = match replay.of {
+        Part::All => return run(events, None, Shown::All, FillIn::Nothing),
+        Part::Completed => {
+            let done = run(events, None, Shown::Nothing, FillIn::Calls);
+            recorder::write_file(replay.system_image, events);
+            return done.map(|done| Done { status: 0, ..done });
+        }
+        Part::Process(id) => id,
+    };
+    if events.iter().any(|event| event.process == alone && has_left(event)) {
+        run(events, Some(alone), Shown::Nothing, FillIn::Blocks)?;
     }
-    replay.events.retain(|event| event.process == alone);
-    run(&mut replay.events, Some(alone), Shown::All)
+    events.retain(|event| event.process == alone);
+    run(events, Some(alone), Shown::All, FillIn::Nothing)
 }
 
 fn has_left(event: &Event) -> bool {
@@ -102,8 +114,18 @@ enum Shown {
     Nothing,
 }
 
-/// Replays these events, and fills in the contents of blocks of one process.
-fn run(events: &mut [Event], alone: Option<u64>, shown: Shown) -> Result<Done, String> {
+/// What a replay writes into the events.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FillIn {
+    Nothing,
+    /// The contents of blocks of the process that is to be replayed alone.
+    Blocks,
+    /// Arguments of calls, and the words that they read.
+    Calls,
+}
+
+/// Replays these events.
+fn run(events: &mut [Event], alone: Option<u64>, shown: Shown, fill_in: FillIn) -> Result<Done, String> {
     let mut calls_left = BTreeMap::new();
     let mut ends = BTreeMap::new();
     for event in events.iter() {
@@ -123,8 +145,10 @@ fn run(events: &mut [Event], alone: Option<u64>, shown: Shown) -> Result<Done, S
         let done = match event.kind {
             _ if state.is_opaque(event) => continue,
             EventKind::Started => state.start(event),
-            EventKind::Called => state.called(event),
-            EventKind::Returned => state.returned(event, alone),
+            EventKind::Called => state.called(event, fill_in),
+            EventKind::Returned => {
+                state.returned(event, alone.filter(|id| *id == event.process && fill_in == FillIn::Blocks).is_some())
+            }
             EventKind::Opened => state.opened(event),
             EventKind::Ended => state.ended(event, alone),
             EventKind::Installed => Ok(()),
@@ -184,7 +208,9 @@ impl State {
         let process = self.processes.entry(event.process).or_default();
         process.program = started.program;
         process.writes_to_machine = started.writes_to_machine;
-        process.threads.insert(event.thread, Thread { context, place: Place::Gone(None), stretch: 0 });
+        process
+            .threads
+            .insert(event.thread, Thread { context, place: Place::Gone(None), digest: Digest::default(), stretch: 0 });
         self.run(event)
     }
 
@@ -210,13 +236,13 @@ impl State {
         Ok(())
     }
 
-    fn called(&mut self, event: &Event) -> Result<(), String> {
+    fn called(&mut self, event: &mut Event, fill_in: FillIn) -> Result<(), String> {
         let left = self.calls_left.entry((event.process, event.thread)).or_default();
         *left = left.saturating_sub(1);
         let (shown, mut hash) = (self.shown, core::mem::take(&mut self.hash));
         let process = self.process(event)?;
         process.calls += 1;
-        let thread = process.threads.get(&event.thread).ok_or(DAMAGED)?;
+        let thread = process.threads.get_mut(&event.thread).ok_or(DAMAGED)?;
         let (function, arguments) = match &thread.place {
             Place::At { function, arguments } => (*function, arguments),
             Place::Gone(Some(epitaph)) => {
@@ -227,9 +253,15 @@ impl State {
         let mut words = [0; MESSAGE_WORDS];
         let read = &mut words[..call_words::words_in(function as u64, arguments)];
         thread.context.buffer().read_words(read);
-        checks::same_call(event, function, arguments, read)?;
+        let count = abi::FUNCTIONS.get(function).map_or(0, |function| function.arguments.len()).min(arguments.len());
+        let own = &arguments[..count];
+        thread.digest = thread.digest.with(function, own, read);
+        checks::same_call(event, function, (own, read), thread.digest)?;
+        if fill_in == FillIn::Calls {
+            (event.words, event.buffer, event.check) = (own.to_vec(), read.to_vec(), None);
+        }
         hash.add(&[event.process, event.thread, function as u64]);
-        hash.add(&event.words);
+        hash.add(own);
         hash.add(read);
         match abi::FUNCTIONS.get(function).map(|function| function.name) {
             Some("channel_send") => {
@@ -253,7 +285,7 @@ impl State {
         Ok(())
     }
 
-    fn returned(&mut self, event: &mut Event, alone: Option<u64>) -> Result<(), String> {
+    fn returned(&mut self, event: &mut Event, fills_blocks: bool) -> Result<(), String> {
         let shown = self.shown;
         let process = self.process(event)?;
         let thread = process.threads.get(&event.thread).ok_or(DAMAGED)?;
@@ -262,7 +294,7 @@ impl State {
         if function != usize::from(event.function) || !event.blocks.iter().all(memory::write) {
             return Err(DAMAGED.into());
         }
-        if alone == Some(event.process) {
+        if fills_blocks {
             event.blocks.iter_mut().for_each(memory::fill_in);
         }
         process.note_blocks(function, &arguments, event, value);

@@ -40,8 +40,20 @@ pub struct Replay {
     pub system_image: &'static [u8],
     /// All events, in order.
     pub events: Vec<Event>,
-    /// The process that is replayed alone.
-    pub process: Option<u64>,
+    /// What of it.
+    pub of: Part,
+}
+
+/// What of a recording is replayed, and what for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All.
+    All,
+    /// This process alone.
+    Process(u64),
+    /// All, without output: the events are written to the machine's recording, with arguments and messages of all calls
+    /// that are replayed. So much of them also if a program does something else.
+    Completed,
 }
 
 static REPLAY: SpinLock<Option<Replay>> = SpinLock::new(None);

@@ -52,13 +52,15 @@ pub fn padding(bytes: usize) -> &'static [u8] {
 
 /// A chunk of events that is being filled. Its memory stays, so that an event is written without clearing any.
 #[derive(Debug, Default)]
+#[repr(C)]
 pub struct Filling {
     bytes: Vec<u8>,
     /// Bytes that are filled, or 0 before the first.
     at: usize,
-    events: u64,
-    pub(crate) before: Before,
     pub(crate) last: Last,
+    pub(crate) before: Before,
+    /// Not beside `at`, or both are added to as one vector, and who reads one of them next waits for that.
+    events: u64,
 }
 
 impl Filling {
@@ -148,19 +150,25 @@ pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     const TIMES: u64 = 0x9e37_79b9_7f4a_7c15;
     let mix = |sum: u64, word: u64| (sum.rotate_left(23) ^ word).wrapping_mul(TIMES);
     let mut lanes = [1, 2, 3, bytes.len().next_multiple_of(8) as u64];
-    let mut add = |four: &[u8]| {
-        lanes.iter_mut().zip(four.chunks_exact(8)).for_each(|(lane, one)| *lane = mix(*lane, word(one)));
-    };
-    let mut fours = bytes.chunks_exact(32);
-    fours.by_ref().for_each(&mut add);
-    let (rest, mut filled) = (fours.remainder(), [0; 32]);
+    let (fours, rest) = bytes.as_chunks::<32>();
+    for four in fours {
+        let (words, _) = four.as_chunks::<8>();
+        for (lane, one) in lanes.iter_mut().zip(words) {
+            *lane = mix(*lane, u64::from_le_bytes(*one));
+        }
+    }
+    let mut filled = [0; 32];
     filled[..rest.len()].copy_from_slice(rest);
     let words = rest.len().div_ceil(8);
+    let last = filled.chunks_exact(8).take(words).map(word);
     if words == 4 {
-        add(&filled);
+        lanes.iter_mut().zip(last).for_each(|(lane, one)| *lane = mix(*lane, one));
+        return mix_of(lanes.into_iter().fold(0, mix));
     }
-    let rest = filled.chunks_exact(8).take(words % 4).map(word);
-    let sum = lanes.into_iter().chain(rest).fold(0, mix);
+    mix_of(lanes.into_iter().chain(last).fold(0, mix))
+}
+
+fn mix_of(sum: u64) -> u64 {
     sum ^ sum >> 29
 }
 

@@ -6,6 +6,8 @@ use alloc::vec::Vec;
 use abi::Status;
 use abi::limits::{BLOCK_WORDS, PAGE_BYTES};
 
+use crate::Content;
+
 /// Memory that a process gets when a call returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Memory {
@@ -156,6 +158,7 @@ const fn memory_by(function: &[u8]) -> Memory {
 }
 
 /// The memory that a function with this number gives.
+#[inline(always)]
 pub fn memory(function: usize) -> Memory {
     MEMORY.get(function).copied().unwrap_or(Memory::Nothing)
 }
@@ -227,6 +230,17 @@ pub fn named(function: usize, arguments: [u64; 2], (status, value): (u64, u64), 
     }
 }
 
+/// What the blocks that a return names contain, if nothing else is recorded: those of a message what its sender left.
+#[inline]
+pub fn usual_content(function: usize, status: u64) -> Option<Content<Vec<u64>>> {
+    match memory(function) {
+        _ if status != Status::Ok as u64 => None,
+        Memory::Message | Memory::Detached => Some(Content::Left),
+        Memory::ZeroBlock => Some(Content::Zero),
+        _ => None,
+    }
+}
+
 /// The handles of the blocks that a call of `channel_send` with these arguments and words sends.
 pub fn sent(message: u64, buffer: &[u64]) -> Vec<u64> {
     let (first, count) = ((message >> 16 & 0xffff) as usize, (message >> 32 & 0xff) as usize);
@@ -259,6 +273,7 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// Whether a call that returned this status lets a device into the memory of its caller, which then changes without calls.
+#[inline(always)]
 pub fn shares_memory(function: usize, status: u64) -> bool {
     function == const { number_of("dma_begin") } && status == Status::Ok as u64
 }

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use abi::Status;
 
 use crate::chunk::{Filling, word};
+use crate::effects::{self, Named};
 use crate::packed;
 
 /// Maximum blocks of one event: those that return in one message.
@@ -108,8 +109,33 @@ pub struct Event {
     pub words: Vec<u64>,
     /// First words of the message buffer, read by a call or written by it; of starts and ends, text in words.
     pub buffer: Vec<u64>,
-    /// Memory with a return.
+    /// Of a call, in the place of its arguments and of what it read, which a replay makes again: [`Digest::check`].
+    pub check: Option<u8>,
+    /// Memory with a return. Blocks of a message are those that its words name.
     pub blocks: Vec<Block>,
+}
+
+/// A digest of all calls that a thread has made so far, in order: functions, arguments and words read. It finds a
+/// program that goes another way; it is no signature.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Digest(pub u64);
+
+impl Digest {
+    /// Adds a call.
+    #[must_use]
+    #[inline(always)]
+    pub fn with(self, function: usize, arguments: &[u64], read: &[u64]) -> Digest {
+        const TIMES: u64 = 0x9e37_79b9_7f4a_7c15;
+        let words = arguments.iter().chain(read);
+        let sum = words.fold(self.0 ^ function as u64, |sum, word| sum.rotate_left(5) ^ word);
+        Digest((sum ^ sum >> 32).wrapping_mul(TIMES))
+    }
+
+    /// The byte of it that is recorded with each call.
+    #[inline(always)]
+    pub fn check(self) -> u8 {
+        (self.0 >> 56) as u8
+    }
 }
 
 /// What the event before in the same chunk had, which is left out where it is the same.
@@ -149,7 +175,7 @@ impl Last {
     }
 }
 
-/// A call with its return.
+/// A call with its return. Its arguments and the words that it read are not in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Whole {
     /// Number of the return.
@@ -162,6 +188,8 @@ pub struct Whole {
     pub thread: u64,
     /// Number of the function called.
     pub function: u8,
+    /// [`Digest::check`] of the thread's calls.
+    pub check: u8,
     /// Status of the return.
     pub status: u64,
 }
@@ -174,15 +202,21 @@ const OTHER_NUMBER: u8 = 0x40;
 const HAS_STATUS: u8 = 0x20;
 /// If it has blocks, whose number follows the head then.
 const HAS_BLOCKS: u8 = 0x10;
-/// If other events came between a call and its return.
+/// Of a whole call, if other events came between a call and its return.
 const WAS_LONG: u8 = 0x08;
+/// Of a call alone, if it has a check in the place of its words.
+const HAS_CHECK: u8 = WAS_LONG;
 const FLAGS: u8 = SAME_THREAD | OTHER_NUMBER | HAS_STATUS | HAS_BLOCKS;
 /// Bits of the kind.
 const KIND: u8 = 0x07;
 /// In the place of the kind: a call and its return in one.
 const WHOLE: u8 = 7;
+/// The first byte of a whole call of the same thread whose status, value and words are 0. Two bytes follow, as those of
+/// any whole call: function and check.
+const PLAIN: u8 = SAME_THREAD;
+const _: () = assert!(PLAIN & KIND == 0, "no event has this kind");
 /// Bytes before the words of an event: kind and flags, function, and numbers of words and of words of the buffer; of a
-/// whole call, of words read and of words written.
+/// whole call, its check and the number of words written.
 const HEAD_BYTES: usize = 4;
 /// Maximum words besides those counted: number, status, process, thread, and how long a call was.
 const FURTHER_WORDS: usize = 5;
@@ -211,8 +245,9 @@ fn unusual(
     if (process, thread) == (before.process, before.thread) {
         flags |= SAME_THREAD;
     } else {
+        // Handles of threads are much alike.
         further[count] = process;
-        further[count + 1] = thread;
+        further[count + 1] = thread ^ before.thread;
         count += 2;
     }
     (flags, count)
@@ -248,17 +283,30 @@ impl Event {
         into.filled(1, start + length);
     }
 
-    /// Appends a call and its return in one, without the blocks. `called` are the arguments and the words read, no more
-    /// than a byte counts.
-    #[inline]
-    pub fn write_whole(
-        into: &mut Filling,
-        call: &Whole,
-        (called, value, written): (impl ExactSizeIterator<Item = u64>, u64, &[u64]),
-        blocks: usize,
-    ) {
+    /// Appends a call that did not return, with a check in the place of its words.
+    pub fn write_call(into: &mut Filling, (function, check): (u8, u8), [number, process, thread]: [u64; 3]) {
         into.begin();
-        let Whole { number, since_call, process, thread, function, status } = *call;
+        let mut further = [0; FURTHER_WORDS];
+        let (flags, count) = unusual(&into.before, [number, process, thread, 0], &mut further);
+        into.before = Before { number: last_number(EventKind::Called, number), process, thread };
+        let room = into.room(HEAD_BYTES + packed::bytes_at_most(FURTHER_WORDS));
+        let start = put_head(room, [EventKind::Called as u8 | flags | HAS_CHECK, function, check, 0], 0);
+        let length = packed::put(&mut room[start..], &[&further[..count]]);
+        into.filled(1, start + length);
+    }
+
+    /// Appends a call and its return in one, with the value and the words written, but without the blocks.
+    #[inline]
+    pub fn write_whole(into: &mut Filling, call: &Whole, (value, written): (u64, &[u64]), blocks: usize) {
+        into.begin();
+        let Whole { number, since_call, process, thread, function, check, status } = *call;
+        let follows = Before { number: number.wrapping_sub(1), process, thread } == into.before;
+        if follows && since_call | status | value == 0 && written.is_empty() && blocks == 0 {
+            // Most calls that wait for nothing: no word of it is to be written.
+            into.before.number = number;
+            into.room(HEAD_BYTES)[..HEAD_BYTES].copy_from_slice(&[PLAIN, function, check, 0]);
+            return into.filled(2, HEAD_BYTES - 1);
+        }
         let mut further = [0; FURTHER_WORDS];
         let (flags, mut unusual) = unusual(&into.before, [number, process, thread, status], &mut further);
         into.before = Before { number, process, thread };
@@ -268,24 +316,22 @@ impl Event {
             further[unusual] = since_call;
             unusual += 1;
         }
-        let arguments = abi::FUNCTIONS.get(usize::from(function)).map_or(0, |function| function.arguments.len());
-        let read = called.len().saturating_sub(arguments);
-        let count = unusual + called.len() + 1 + written.len();
+        let count = unusual + 1 + written.len();
         let (room, last) = into.room_and_last(HEAD_BYTES + 1 + packed::bytes_at_most(count));
         let Some(last) = last.of(function) else { return };
-        let start = put_head(room, [kind, function, read as u8, written.len() as u8], blocks);
+        let start = put_head(room, [kind, function, check, written.len() as u8], blocks);
         let mut packing = packed::Packing::new(&mut room[start..], count);
         for &word in &further[..unusual] {
             packing.add(word);
         }
-        let mut last = last.iter_mut();
-        let mut changed = |word: u64| last.next().map_or(word, |last| word ^ core::mem::replace(last, word));
-        for word in called {
-            packing.add(changed(word));
+        let [last_value, last_written @ ..] = last;
+        packing.add(value ^ core::mem::replace(last_value, value));
+        let (first, rest) = written.split_at(written.len().min(last_written.len()));
+        for (&word, last) in first.iter().zip(last_written) {
+            packing.add(word ^ core::mem::replace(last, word));
         }
-        packing.add(changed(value));
-        for &word in written {
-            packing.add(changed(word));
+        for &word in rest {
+            packing.add(word);
         }
         let length = packing.length();
         into.filled(2, start + length);
@@ -304,6 +350,9 @@ impl Event {
 
     /// Appends it to a chunk.
     pub fn write(&self, into: &mut Filling) {
+        if let Some(check) = self.check {
+            return Event::write_call(into, (self.function, check), [self.number, self.process, self.thread]);
+        }
         let fixed = [self.number, self.process, self.thread, self.status];
         let counted = (self.words.as_slice(), self.buffer.as_slice(), self.blocks.len());
         Event::write_head(into, (self.kind, self.function), fixed, counted);
@@ -324,10 +373,20 @@ impl Event {
 
     /// Takes an event, or a whole call, from the start of `bytes`; `None` if they are none.
     pub(crate) fn read(bytes: &mut &[u8], before: &mut Before, last: &mut Last, into: &mut Vec<Event>) -> Option<()> {
+        if let Some((&[PLAIN, function, check], rest)) = bytes.split_first_chunk() {
+            *bytes = rest;
+            before.number = before.number.wrapping_add(1);
+            let Before { number, process, thread } = *before;
+            let call = Event { number, process, thread, function, check: Some(check), ..Event::NONE };
+            into.push(call.clone());
+            into.push(Event { kind: EventKind::Returned, check: None, words: alloc::vec![0], ..call });
+            return Some(());
+        }
         let (&[first, function, words_count, buffer_count], mut rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
         let is_whole = first & KIND == WHOLE;
-        let was_long = is_whole && first & WAS_LONG != 0;
         let has = |flag: u8| first & flag != 0;
+        let has_check = first & KIND == EventKind::Called as u8 && has(HAS_CHECK);
+        let was_long = is_whole && has(WAS_LONG);
         let block_count = if has(HAS_BLOCKS) {
             let (&count, after) = rest.split_first()?;
             rest = after;
@@ -336,50 +395,75 @@ impl Event {
             0
         };
         let head = usize::from(has(OTHER_NUMBER)) + usize::from(has(HAS_STATUS)) + if has(SAME_THREAD) { 0 } else { 2 };
-        let arguments = if is_whole { abi::FUNCTIONS.get(usize::from(function))?.arguments.len() } else { 0 };
-        let first_words = if is_whole { arguments + usize::from(words_count) + 1 } else { words_count.into() };
+        let first_words = match (is_whole, has_check) {
+            (true, _) => 1,
+            (_, true) => 0,
+            (false, false) => words_count.into(),
+        };
         let head = head + usize::from(was_long);
         let mut all = packed::take(&mut rest, head + first_words + usize::from(buffer_count))?;
         let mut words = all.split_off(head);
         let mut further = all.into_iter();
         let since = if has(OTHER_NUMBER) { further.next()? } else { 1 };
         let status = if has(HAS_STATUS) { further.next()? } else { 0 };
-        let (process, thread) =
-            if has(SAME_THREAD) { (before.process, before.thread) } else { (further.next()?, further.next()?) };
-        let number = before.number.wrapping_add(since);
-        let event = |number, kind, status, words, buffer, blocks| Event {
-            number,
-            process,
-            thread,
-            kind,
-            function,
-            status,
-            words,
-            buffer,
-            blocks,
+        let (process, thread) = if has(SAME_THREAD) {
+            (before.process, before.thread)
+        } else {
+            (further.next()?, further.next()? ^ before.thread)
         };
+        let number = before.number.wrapping_add(since);
+        let kind = if is_whole {
+            EventKind::Returned
+        } else {
+            let known = FLAGS | if has_check { HAS_CHECK } else { 0 };
+            EventKind::from_number(first & KIND).filter(|kind| first & !known == *kind as u8)?
+        };
+        *before = Before { number: last_number(kind, number), process, thread };
         if is_whole {
-            for (word, last) in words.iter_mut().zip(last.of(function)?) {
+            words.iter_mut().zip(last.of(function)?).for_each(|(word, last)| {
                 *word ^= *last;
                 *last = *word;
-            }
+            });
             let since_call = if was_long { further.next()? } else { 0 };
-            *before = Before { number, process, thread };
-            let written = words.split_off(first_words);
-            let value = words.pop()?;
-            let read = words.split_off(arguments);
-            let blocks = (0..block_count).map(|_| read_block(&mut rest)).collect::<Option<_>>()?;
-            into.push(event(number.wrapping_sub(since_call), EventKind::Called, 0, words, read, Vec::new()));
-            into.push(event(number, EventKind::Returned, status, [value].into(), written, blocks));
-        } else {
-            let kind = EventKind::from_number(first & KIND).filter(|kind| first & !FLAGS == *kind as u8)?;
-            *before = Before { number: last_number(kind, number), process, thread };
-            let buffer = words.split_off(first_words);
-            let blocks = (0..block_count).map(|_| read_block(&mut rest)).collect::<Option<_>>()?;
-            into.push(event(number, kind, status, words, buffer, blocks));
+            let number = number.wrapping_sub(since_call);
+            into.push(Event { number, process, thread, function, check: Some(words_count), ..Event::NONE });
         }
+        let check = has_check.then_some(words_count);
+        let buffer = words.split_off(first_words);
+        let blocks = (0..block_count).map(|_| read_block(&mut rest)).collect::<Option<_>>()?;
+        let mut event = Event { number, process, thread, kind, function, status, words, buffer, check, blocks };
+        if kind == EventKind::Returned {
+            event.add_named_blocks();
+        }
+        into.push(event);
         *bytes = rest;
         Some(())
+    }
+
+    const NONE: Event = Event {
+        number: 0,
+        process: 0,
+        thread: 0,
+        kind: EventKind::Called,
+        function: 0,
+        status: 0,
+        words: Vec::new(),
+        buffer: Vec::new(),
+        check: None,
+        blocks: Vec::new(),
+    };
+
+    /// Adds the blocks that are not written, since the words of the return name them and their content is as usual.
+    fn add_named_blocks(&mut self) {
+        let (function, value) = (self.function.into(), self.words.first().copied().unwrap_or(0));
+        let Some(content) = effects::usual_content(function, self.status) else { return };
+        let names = effects::named(function, [0; 2], (self.status, value), &self.buffer);
+        let mut written = core::mem::take(&mut self.blocks).into_iter().peekable();
+        for Named { address, bytes, .. } in names {
+            let own = written.next_if(|block| block.address == address);
+            self.blocks.push(own.unwrap_or(Block { address, bytes, content: content.clone() }));
+        }
+        self.blocks.extend(written);
     }
 
     /// The bytes of its first block.

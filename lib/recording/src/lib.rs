@@ -2,7 +2,7 @@
 //!
 //! Key types: [`Header`], [`Event`], [`Reader`]. The kernel writes a file in chunks, each with a checksum; events of a
 //! chunk are those of one processor, and their numbers give the order of all. A call and its return are usually one entry,
-//! written at the return. Neighbours: `kernel/src/record`
+//! written at the return, with a digest in the place of what a replay makes again. Neighbours: `kernel/src/record`
 //! writes, `kernel/src/replay` and `sing replay` read. Deliberately not here: what a replay does with an event.
 //!
 //! All numbers are words of 64 bits, little-endian. A file is a chunk `Header`, one `System`, any number of `Events` and
@@ -22,13 +22,13 @@ mod reader;
 pub mod ring;
 
 pub use chunk::{Chunk, Filling, HEADER_BYTES, chunk_head, chunk_of, complete_chunk, padding};
-pub use event::{Before, Block, Content, Event, EventKind, MAX_BLOCKS, Started, Whole};
+pub use event::{Before, Block, Content, Digest, Event, EventKind, MAX_BLOCKS, Started, Whole};
 pub use reader::{Reader, RecordingError};
 
 use alloc::vec::Vec;
 
 /// Version of the format. It changes with every change of this crate or of the meaning of an event.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// What a recording says of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

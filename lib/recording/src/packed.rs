@@ -51,7 +51,11 @@ impl<'a> Packing<'a> {
 /// number of bytes.
 pub fn put<const N: usize>(into: &mut [u8], lists: &[&[u64]; N]) -> usize {
     let mut packing = Packing::new(into, lists.iter().map(|list| list.len()).sum());
-    lists.iter().flat_map(|list| list.iter()).for_each(|&word| packing.add(word));
+    for list in lists {
+        for &word in *list {
+            packing.add(word);
+        }
+    }
     packing.length()
 }
 

@@ -13,6 +13,7 @@ fn event(number: u64, process: u64) -> Event {
         status: 1,
         words: vec![11],
         buffer: vec![1, 2, 3],
+        check: None,
         blocks: vec![block(64, Content::Zero), block(128, Content::Bytes(vec![5, 6]))],
     }
 }
@@ -95,11 +96,7 @@ fn another_format_and_other_functions_are_named() {
 
 #[test]
 fn events_of_any_words_in_a_row_come_back() {
-    let mut seed = 5u64;
-    let mut next = |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % below
-    };
+    let mut next = pseudorandom(5);
     let kinds = [EventKind::Started, EventKind::Called, EventKind::Returned, EventKind::Opened, EventKind::Ended];
     let all: Vec<Event> = (0..2_000)
         .map(|number| {
@@ -108,8 +105,10 @@ fn events_of_any_words_in_a_row_come_back() {
             let block = Block { address: next(1 << 31), bytes: next(9), content: Content::Left };
             let blocks = vec![block; next(3) as usize];
             let kind = kinds[next(5) as usize];
-            let (process, thread, function, status) = (next(3), next(2), next(4) as u8, next(2));
-            Event { number, process, thread, kind, function, status, words, buffer, blocks }
+            let (process, thread, status) = (next(3), next(2), next(2));
+            let function = ["thread_sleep", "heap_split"][next(2) as usize];
+            let function = effects::function(function).expect("one") as u8;
+            Event { number, process, thread, kind, function, status, words, buffer, check: None, blocks }
         })
         .collect();
     let (some, others): (Vec<Event>, Vec<Event>) = all.iter().cloned().partition(|event| event.number % 3 == 0);
@@ -117,26 +116,37 @@ fn events_of_any_words_in_a_row_come_back() {
     assert_eq!(Reader::new(&file).expect("a recording").events(), all);
 }
 
+/// The bytes of a file with one chunk of events.
+fn file_of(mut chunk: Filling) -> Vec<u8> {
+    let mut bytes = file(&[], 0);
+    bytes.truncate(bytes.len() - chunk_of(Chunk::End, [0]).len());
+    let count = chunk.events();
+    bytes.extend(chunk.complete().expect("events"));
+    bytes.extend(chunk_of(Chunk::End, [count]));
+    bytes
+}
+
+fn pseudorandom(mut seed: u64) -> impl FnMut(u64) -> u64 {
+    move |below| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % below
+    }
+}
+
 #[test]
 fn whole_calls_are_read_as_calls_and_returns() {
     let send = effects::function("channel_send").expect("one") as u8;
-    let arguments = abi::FUNCTIONS[usize::from(send)].arguments.len();
-    let mut seed = 7u64;
-    let mut next = |below: u64| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % below
-    };
-    let mut words = |count: u64| (0..count).map(|_| next(1 << 20) << next(40)).collect::<Vec<u64>>();
+    let mut next = pseudorandom(7);
     let mut chunk = Filling::default();
     let mut expected: Vec<Event> = Vec::new();
     // Two other calls begin and end in every third one; the first has its number, and is written before it.
     for number in 0..300u64 {
-        let (process, thread, since_call) = (number / 50, number % 3, if number % 3 == 2 { 2 } else { 0 });
-        let [called, read, written] = [arguments as u64, number % 20, number % 7].map(&mut words);
-        let whole = Whole { number, since_call, process, thread, function: send, status: number % 2 };
-        let both = called.iter().chain(&read).copied().collect::<Vec<u64>>();
-        Event::write_whole(&mut chunk, &whole, (both.into_iter(), number * 3, &written), 0);
-        let event = |kind, status, words, buffer| Event {
+        let (process, thread, since_call) = (number / 50, number / 7 % 3, if number % 3 == 2 { 2 } else { 0 });
+        let written = (0..number % 4 * 7).map(|_| next(1 << 20) << next(40)).collect::<Vec<u64>>();
+        let (check, status) = (next(256) as u8, number % 2);
+        let whole = Whole { number, since_call, process, thread, function: send, check, status };
+        Event::write_whole(&mut chunk, &whole, (number % 4, &written), 0);
+        let event = |kind, status, words, buffer, check| Event {
             number,
             process,
             thread,
@@ -145,21 +155,82 @@ fn whole_calls_are_read_as_calls_and_returns() {
             status,
             words,
             buffer,
+            check,
             blocks: vec![],
         };
         let at = expected.len() - (2 * since_call as usize).saturating_sub(1);
-        expected.insert(at, event(EventKind::Called, 0, called, read));
-        expected.push(event(EventKind::Returned, number % 2, vec![number * 3], written));
+        expected.insert(at, event(EventKind::Called, 0, vec![], vec![], Some(check)));
+        expected.push(event(EventKind::Returned, status, vec![number % 4], written, None));
     }
     expected.iter_mut().zip(0..).for_each(|(event, number)| event.number = number);
-    let mut bytes = file(&[], 0);
-    bytes.truncate(bytes.len() - chunk_of(Chunk::End, [0]).len());
     assert_eq!(chunk.events(), 600);
-    bytes.extend(chunk.complete().expect("events"));
-    bytes.extend(chunk_of(Chunk::End, [600]));
-    let all = Reader::new(&bytes).expect("a recording").into_events();
+    let all = Reader::new(&file_of(chunk)).expect("a recording").into_events();
     assert_eq!(all.len(), expected.len());
     all.iter().zip(&expected).for_each(|(found, event)| assert_eq!(found, event));
+}
+
+#[test]
+fn a_call_without_its_words_has_a_check() {
+    let mut chunk = Filling::default();
+    Event::write_call(&mut chunk, (9, 0xab), [0, 5, 6]);
+    Event::write_call(&mut chunk, (9, 0xff), [0, 5, 7]);
+    let all = Reader::new(&file_of(chunk)).expect("a recording").into_events();
+    let found: Vec<_> = all.iter().map(|event| (event.number, event.thread, event.kind, event.check)).collect();
+    assert_eq!(found, [(0, 6, EventKind::Called, Some(0xab)), (1, 7, EventKind::Called, Some(0xff))]);
+    assert_eq!(Reader::new(&file(&[&all], 2)).expect("a recording").events(), all);
+}
+
+#[test]
+fn blocks_of_a_message_are_those_that_its_words_name() {
+    let receive = effects::function("channel_receive").expect("one") as u8;
+    let value = abi::message_word(7, 1, 2, 0);
+    let written = [99, 11, 64, 16, 12, 128, 8];
+    let whole = Whole { number: 0, since_call: 0, process: 1, thread: 2, function: receive, check: 0, status: 0 };
+    let block = |address, bytes, content| Block { address, bytes, content };
+    let of = |pieces: &[(u64, u64, &[u64])]| {
+        let mut chunk = Filling::default();
+        Event::write_whole(&mut chunk, &whole, (value, &written), pieces.len());
+        for (address, bytes, words) in pieces {
+            Event::write_block_head(&mut chunk, *address, *bytes, Content::Bytes(()));
+            for word in *words {
+                chunk.room(8)[..8].copy_from_slice(&word.to_le_bytes());
+                chunk.filled(0, 8);
+            }
+        }
+        Reader::new(&file_of(chunk)).expect("a recording").into_events().remove(1).blocks
+    };
+    assert_eq!(of(&[]), [block(64, 16, Content::Left), block(128, 8, Content::Left)]);
+    let second = [block(64, 16, Content::Left), block(128, 8, Content::Bytes(vec![5]))];
+    assert_eq!(of(&[(128, 8, &[5])]), second);
+    assert_eq!(of(&[(64, 16, &[3, 4])])[1], block(128, 8, Content::Left));
+
+    let allocate = effects::function("heap_allocate").expect("one") as u8;
+    let mut chunk = Filling::default();
+    Event::write_whole(&mut chunk, &Whole { function: allocate, ..whole }, (13, &[256, 32]), 0);
+    Event::write_whole(&mut chunk, &Whole { number: 1, status: 4, function: allocate, ..whole }, (13, &[256, 32]), 0);
+    let all = Reader::new(&file_of(chunk)).expect("a recording").into_events();
+    assert_eq!(all[1].blocks, [block(256, 32, Content::Zero)]);
+    assert_eq!(all[3].blocks, [], "a call that failed gives nothing");
+}
+
+#[test]
+fn a_digest_is_of_order_and_place() {
+    let none = Digest::default();
+    let all = [
+        none.with(1, &[2, 3], &[]),
+        none.with(1, &[3, 2], &[]),
+        none.with(2, &[2, 3], &[]),
+        none.with(1, &[2], &[]).with(1, &[3], &[]),
+        none.with(1, &[3], &[]).with(1, &[2], &[]),
+        none.with(1, &[2], &[]),
+    ];
+    assert_eq!(none.with(1, &[2, 3], &[]), none.with(1, &[2], &[3]));
+    let different: alloc::collections::BTreeSet<u64> = all.iter().map(|digest| digest.0).collect();
+    assert_eq!(different.len(), all.len());
+    // A word that differs in one bit is another check in all but few cases.
+    let check = |word| none.with(7, &[word, 1], &[5; 10]).check();
+    let same = (0..64).filter(|bit| check(1 << bit) == check(0)).count();
+    assert!(same <= 4, "{same}");
 }
 
 #[test]
