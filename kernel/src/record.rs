@@ -51,9 +51,15 @@ fn begin_opaque(process: ProcessRef, thread: ThreadRef, function: usize, argumen
 pub fn end(function: usize, arguments: &[u64], answer: AbiReturn) {
     let thread = cpu::current();
     let Some(process) = thread.owner() else { return };
+    // Of a thread that was alone when it called, no other has run since.
+    let kept_turn = process.turn.is_mine();
     deferred::take_turn(process);
     thread.message().with_words(call_words::words_out(function as u64, &answer), |written| {
         if has_usual_memory(function, answer.status) {
+            let is_plain = effects::is_counted(function) && answer.status | answer.value == 0 && kept_turn;
+            if is_plain && recorder::returned_plainly(thread) {
+                return;
+            }
             recorder::returned(process, thread, function, (answer.status, answer.value, written), &[]);
         } else {
             end_with_memory(process, function, arguments, answer, written);

@@ -7,12 +7,13 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use recording::{
-    Chunk, Content, Event, EventKind, Filling, Header, MAX_BLOCKS, Started, Whole, chunk_head, chunk_of, padding,
+    Chunk, Content, Event, EventKind, Filling, Header, MAX_BLOCKS, Started, Unreturned, Whole, chunk_head, chunk_of,
+    padding,
 };
 
 use crate::lock::SpinLock;
 use crate::machine::machine;
-use crate::pending_call::{Call, PendingCall};
+use crate::pending_call::PendingCall;
 use crate::process::{Epitaph, ProcessRef};
 use crate::thread::{THREADS, ThreadRef};
 use crate::{cpu, memory};
@@ -170,6 +171,14 @@ pub fn called(thread: ThreadRef, function: usize, arguments: &[u64], read: &[u64
     }
 }
 
+/// A thread's call has returned at once, without value or words, and no other thread of its process has run since: it
+/// is only counted, until the thread's next entry, which is no later than after a byte's count. False if it is to be
+/// recorded as others are.
+#[inline(always)]
+pub fn returned_plainly(thread: ThreadRef) -> bool {
+    !IS_OVER.load(Ordering::Relaxed) && pending_of(thread).is_some_and(PendingCall::count)
+}
+
 /// A thread's call has returned.
 #[inline(never)]
 pub fn returned(
@@ -179,14 +188,16 @@ pub fn returned(
     (status, value, written): (u64, u64, &[u64]),
     pieces: &[Piece],
 ) {
-    let Some((pending, call)) = pending_of(thread).and_then(|pending| Some((pending, pending.get()?))) else {
+    let pending = pending_of(thread).map(|pending| (pending, pending.get()));
+    let Some((pending, Unreturned { number: next, process, thread, call: Some((called, check)), plain })) = pending
+    else {
         return append(process, thread.handle(), (EventKind::Returned, function), status, (&[value], written), pieces);
     };
     let pieces = &pieces[..pieces.len().min(MAX_BLOCKS)];
     with_chunk(|chunk| {
         let number = take_number();
-        let Call { number: next, process, thread, function, check } = call;
-        let whole = Whole { number, since_call: number.wrapping_sub(next), process, thread, function, check, status };
+        let since_call = number.wrapping_sub(next);
+        let whole = Whole { number, since_call, process, thread, function: called, check, plain, status };
         Event::write_whole(chunk, &whole, (value, written), pieces.len());
         pieces.iter().for_each(|piece| write_piece(chunk, piece));
         pending.clear();
@@ -195,9 +206,9 @@ pub fn returned(
 
 /// A thread ends. If it was in a call, that did not return.
 pub fn thread_ended(thread: ThreadRef) {
-    if let Some((pending, call)) = pending_of(thread).and_then(|pending| Some((pending, pending.get()?))) {
+    if let Some(pending) = pending_of(thread) {
         with_chunk(|chunk| {
-            write_call(chunk, &call);
+            write_unreturned(chunk, pending.get());
             pending.clear();
         });
     }
@@ -207,9 +218,13 @@ fn pending_of(thread: ThreadRef) -> Option<&'static PendingCall> {
     thread.pending.first()
 }
 
-/// Writes a call without a return.
-fn write_call(chunk: &mut Filling, call: &Call) {
-    Event::write_call(chunk, (call.function, call.check), [call.number, call.process, call.thread]);
+/// Writes a call without a return, and the plain calls before it, if there are any.
+fn write_unreturned(chunk: &mut Filling, left: Unreturned) {
+    if left.call.is_some() {
+        Event::write_unreturned(chunk, &left);
+    } else if left.plain > 0 {
+        Event::write_unreturned(chunk, &Unreturned { number: NEXT.load(Ordering::Relaxed), ..left });
+    }
 }
 
 /// Adds to the calling processor's chunk, unless the recording is over.
@@ -248,14 +263,7 @@ pub fn append(
 
 fn write_piece(chunk: &mut Filling, piece: &Piece) {
     let Piece { address, bytes, content } = *piece;
-    Event::write_block_head(chunk, address, bytes, content);
-    if content == Content::Bytes(()) {
-        let bytes = bytes as usize;
-        let (block, filling) = chunk.room(bytes.next_multiple_of(8)).split_at_mut(bytes);
-        memory::copy_block(block, address as usize);
-        filling[..padding(bytes).len()].fill(0);
-        chunk.filled(0, bytes.next_multiple_of(8));
-    }
+    Event::write_block(chunk, (address, bytes, content), |room| memory::copy_block(room, address as usize));
 }
 
 fn write(chunk: &mut Filling) {
@@ -276,8 +284,8 @@ pub fn finish() {
     // Whoever had a chunk locked before has cleared its call; from now on none is cleared, and none takes the place of another.
     let mut chunk = CHUNKS[0].lock();
     let before = chunk.events();
-    for call in THREADS.all().filter_map(|thread| pending_of(thread)?.get()) {
-        write_call(&mut chunk, &call);
+    for pending in THREADS.all().filter_map(pending_of) {
+        write_unreturned(&mut chunk, pending.get());
         if chunk.length() >= CHUNK_BYTES {
             write(&mut chunk);
         }

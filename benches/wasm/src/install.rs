@@ -72,7 +72,9 @@ fn begun<I>(program: &str, (importer, exporter): (I, impl TypedEndpoint)) -> Res
 
 /// The image of an installed template.
 pub fn template_image(name: &str) -> Result<ExVec<u8>, String> {
-    let is_it = |bytes: ExVec<u8>| Manifest::decode(&bytes).is_ok_and(|manifest| manifest.name == name);
+    let is_it = |read: Result<ExVec<u8>, Status>| {
+        read.is_ok_and(|bytes| Manifest::decode(&bytes).is_ok_and(|manifest| manifest.name == name))
+    };
     let index =
         client::programs::manifests().position(is_it).ok_or_else(|| format!("there is no template `{name}`"))?;
     diagnostics::template_image(index).map_err(text)

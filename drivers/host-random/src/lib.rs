@@ -26,10 +26,10 @@ type Block = Lent<ExVec<u8>>;
 pub fn main(startup: Startup) -> i32 {
     let device = match open(&startup.source) {
         Ok(device) => Rc::new(device),
-        Err(explanation) => {
+        Err((error, explanation)) => {
             match ExVec::from_slice(explanation.as_bytes()) {
                 // The parent process reports it.
-                Ok(block) => drop(startup.clients.not_ready(StartError::Missing, block)),
+                Ok(block) => drop(startup.clients.not_ready(error, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }
             return 1;
@@ -41,11 +41,14 @@ pub fn main(startup: Startup) -> i32 {
     i32::from(sip::executor::block_on(serving).is_err())
 }
 
-fn open(source: &Declared<Device>) -> Result<Device, String> {
-    let refused = |status: Status| format!("the source of random bytes cannot be opened: {}", status.text());
+fn open(source: &Declared<Device>) -> Result<Device, (StartError, String)> {
+    let refused = |status: Status| {
+        (provider::start_error(status), format!("the source of random bytes cannot be opened: {}", status.text()))
+    };
     let device = source.open_when_free().map_err(refused)?;
     if device.describe().map_err(refused)?.kind != DeviceKind::Random {
-        return Err(String::from("the device is not a random source; declare `random0` in the system manifest"));
+        let explanation = String::from("the device is not a random source; declare `random0` in the system manifest");
+        return Err((StartError::Missing, explanation));
     }
     Ok(device)
 }

@@ -74,7 +74,7 @@ pub fn main(startup: Startup) -> i32 {
         Ok(device) => Clock::new(Selected(device.window), century_register),
         Err(status) => {
             let explanation = format!("the clock cannot be opened: {}", status.text());
-            return refuse(startup.clients, StartError::Missing, &explanation);
+            return refuse(startup.clients, provider::start_error(status), &explanation);
         }
     };
     // A clock without a valid time can still be set, and the system runs on.

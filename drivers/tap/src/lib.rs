@@ -33,10 +33,10 @@ sip::startup!();
 pub fn main(startup: Startup) -> i32 {
     let link = match open(&startup.interface) {
         Ok(link) => Rc::new(link),
-        Err(explanation) => {
+        Err((error, explanation)) => {
             match ExVec::from_slice(explanation.as_bytes()) {
                 // The parent process reports it.
-                Ok(block) => drop(startup.clients.not_ready(StartError::Missing, block)),
+                Ok(block) => drop(startup.clients.not_ready(error, block)),
                 Err(_) => report::error(format_args!("{explanation}")),
             }
             return 1;
@@ -45,12 +45,14 @@ pub fn main(startup: Startup) -> i32 {
     executor::block_on(serve(startup.clients.ready(), link)).unwrap_or(1)
 }
 
-fn open(interface: &Declared<Device>) -> Result<Link, String> {
-    let refused = |status: Status| format!("the TAP interface cannot be opened: {}", status.text());
+fn open(interface: &Declared<Device>) -> Result<Link, (StartError, String)> {
+    let refused = |status: Status| {
+        (provider::start_error(status), format!("the TAP interface cannot be opened: {}", status.text()))
+    };
     let device = interface.open_when_free().map_err(refused)?;
     let description = device.describe().map_err(refused)?;
-    Link::new(device, &description)
-        .map_err(|_| String::from("the device is not a packet link; declare a TAP interface in the system manifest"))
+    let other = "the device is not a packet link; declare a TAP interface in the system manifest";
+    Link::new(device, &description).map_err(|_| (StartError::Missing, String::from(other)))
 }
 
 /// Serves until the provider channel closes, or the device fails.

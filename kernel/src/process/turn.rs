@@ -48,7 +48,13 @@ impl Turn {
     /// Waits until the calling thread has the turn; false if its process is being ended.
     #[inline]
     pub fn take(&self) -> bool {
-        self.holder.load(Ordering::Relaxed) == address_of(cpu::current()) || self.wait()
+        self.is_mine() || self.wait()
+    }
+
+    /// Whether the calling thread has it.
+    #[inline(always)]
+    pub fn is_mine(&self) -> bool {
+        self.holder.load(Ordering::Relaxed) == address_of(cpu::current())
     }
 
     fn wait(&self) -> bool {

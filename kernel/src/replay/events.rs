@@ -9,7 +9,7 @@ use abi::limits::{MESSAGE_WORDS, NEVER, TEXT_BYTES};
 use abi::{AbiReturn, DeviceOperation, EpitaphKind, Printable, Status};
 use alloc::string::ToString;
 use recording::effects::{self, Named};
-use recording::{Content, Digest, Event, EventKind};
+use recording::{ANY_FUNCTION, Content, Digest, Event, EventKind};
 
 use crate::call_words;
 use crate::machine::machine;
@@ -146,9 +146,7 @@ fn run(events: &mut [Event], alone: Option<u64>, shown: Shown, fill_in: FillIn) 
             _ if state.is_opaque(event) => continue,
             EventKind::Started => state.start(event),
             EventKind::Called => state.called(event, fill_in),
-            EventKind::Returned => {
-                state.returned(event, alone.filter(|id| *id == event.process && fill_in == FillIn::Blocks).is_some())
-            }
+            EventKind::Returned => state.returned(event, alone, fill_in),
             EventKind::Opened => state.opened(event),
             EventKind::Ended => state.ended(event, alone),
             EventKind::Installed => Ok(()),
@@ -258,7 +256,8 @@ impl State {
         thread.digest = thread.digest.with(function, own, read);
         checks::same_call(event, function, (own, read), thread.digest)?;
         if fill_in == FillIn::Calls {
-            (event.words, event.buffer, event.check) = (own.to_vec(), read.to_vec(), None);
+            (event.function, event.check) = (function as u8, None);
+            (event.words, event.buffer) = (own.to_vec(), read.to_vec());
         }
         hash.add(&[event.process, event.thread, function as u64]);
         hash.add(own);
@@ -285,16 +284,20 @@ impl State {
         Ok(())
     }
 
-    fn returned(&mut self, event: &mut Event, fills_blocks: bool) -> Result<(), String> {
+    fn returned(&mut self, event: &mut Event, alone: Option<u64>, fill_in: FillIn) -> Result<(), String> {
         let shown = self.shown;
         let process = self.process(event)?;
         let thread = process.threads.get(&event.thread).ok_or(DAMAGED)?;
         let Place::At { function, arguments } = thread.place else { return Err(DAMAGED.into()) };
         let &[value] = event.words.as_slice() else { return Err(DAMAGED.into()) };
-        if function != usize::from(event.function) || !event.blocks.iter().all(memory::write) {
+        let is_own = event.function == ANY_FUNCTION || function == usize::from(event.function);
+        if !is_own || !event.blocks.iter().all(memory::write) {
             return Err(DAMAGED.into());
         }
-        if fills_blocks {
+        if fill_in == FillIn::Calls {
+            event.function = function as u8;
+        }
+        if fill_in == FillIn::Blocks && alone == Some(event.process) {
             event.blocks.iter_mut().for_each(memory::fill_in);
         }
         process.note_blocks(function, &arguments, event, value);

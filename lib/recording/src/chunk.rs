@@ -59,13 +59,16 @@ pub struct Filling {
     at: usize,
     pub(crate) last: Last,
     pub(crate) before: Before,
+    /// Address of the last block.
+    pub(crate) last_block: u64,
     /// Not beside `at`, or both are added to as one vector, and who reads one of them next waits for that.
     events: u64,
 }
 
 impl Filling {
     /// Without memory.
-    pub const NONE: Filling = Filling { bytes: Vec::new(), at: 0, events: 0, before: Before::NONE, last: Last::NONE };
+    pub const NONE: Filling =
+        Filling { bytes: Vec::new(), at: 0, events: 0, last_block: 0, before: Before::NONE, last: Last::NONE };
 
     /// Events of it and of those that were completed before it.
     pub fn events(&self) -> u64 {
@@ -126,7 +129,7 @@ impl Filling {
         self.bytes.get_mut(self.at..end)?.fill(0);
         let (head, payload) = self.bytes.get_mut(..end)?.split_first_chunk_mut::<HEADER_BYTES>()?;
         *head = chunk_head(Chunk::Events, payload);
-        (self.at, self.before) = (HEADER_BYTES, Before::NONE);
+        (self.at, self.before, self.last_block) = (HEADER_BYTES, Before::NONE, 0);
         self.last.clear();
         self.bytes.get(..end)
     }

@@ -272,6 +272,25 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
     at == one.len() && at == other.len()
 }
 
+/// Whether calls of a function are only counted if they return at once, without value or words: those that wait for
+/// nothing, and that nobody sees but by what they send.
+#[inline(always)]
+pub fn is_counted(function: usize) -> bool {
+    COUNTED.get(function).copied().unwrap_or(false)
+}
+
+/// By number of the function.
+static COUNTED: [bool; abi::FUNCTIONS.len()] = {
+    let names =
+        ["channel_send", "device_submit", "event_reset", "event_set", "heap_free", "wait_set_add", "wait_set_remove"];
+    let (mut counted, mut at) = ([false; abi::FUNCTIONS.len()], 0);
+    while at < names.len() {
+        counted[number_of(names[at])] = true;
+        at += 1;
+    }
+    counted
+};
+
 /// Whether a call that returned this status lets a device into the memory of its caller, which then changes without calls.
 #[inline(always)]
 pub fn shares_memory(function: usize, status: u64) -> bool {

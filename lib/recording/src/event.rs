@@ -12,6 +12,12 @@ use crate::packed;
 /// Maximum blocks of one event: those that return in one message.
 pub const MAX_BLOCKS: usize = 255;
 
+/// In the place of a function's number: a replay says which it is. Of calls that are counted only.
+pub const ANY_FUNCTION: u8 = 255;
+/// In the place of a function's number, in a file: no call, but those that are counted before it.
+const NO_CALL: u8 = 254;
+const _: () = assert!(abi::FUNCTIONS.len() <= NO_CALL as usize && Status::Ok as u64 == 0);
+
 /// Kinds of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -175,6 +181,36 @@ impl Last {
     }
 }
 
+/// What is known while a chunk is read.
+#[derive(Debug, Default)]
+pub(crate) struct Reading {
+    before: Before,
+    last: Last,
+    last_block: u64,
+}
+
+impl Reading {
+    /// At the beginning of a chunk.
+    pub(crate) fn begin(&mut self) {
+        self.last.clear();
+        (self.before, self.last_block) = (Before::NONE, 0);
+    }
+}
+
+/// An event as it is read, with the number of plain calls before it.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub event: Event,
+    pub plain: u8,
+}
+
+impl Entry {
+    /// Whether it is an event, and not the plain calls before it alone.
+    pub fn is_event(&self) -> bool {
+        !(self.event.kind == EventKind::Called && self.event.check.is_some() && self.event.function == NO_CALL)
+    }
+}
+
 /// A call with its return. Its arguments and the words that it read are not in it.
 #[derive(Clone, Copy, Debug)]
 pub struct Whole {
@@ -190,8 +226,25 @@ pub struct Whole {
     pub function: u8,
     /// [`Digest::check`] of the thread's calls.
     pub check: u8,
+    /// Calls of the thread since its last entry that returned at once, without value or words.
+    pub plain: u8,
     /// Status of the return.
     pub status: u64,
+}
+
+/// A call that did not return, or what is to be said of a thread that is in none.
+#[derive(Clone, Copy, Debug)]
+pub struct Unreturned {
+    /// Number of the event that came next when it began.
+    pub number: u64,
+    /// Id of its process.
+    pub process: u64,
+    /// Handle of its thread.
+    pub thread: u64,
+    /// Number of the function called, if it was, with [`Digest::check`].
+    pub call: Option<(u8, u8)>,
+    /// As [`Whole::plain`].
+    pub plain: u8,
 }
 
 /// Set in an event's first byte, beside the kind, if its thread is that of the event before.
@@ -202,7 +255,7 @@ const OTHER_NUMBER: u8 = 0x40;
 const HAS_STATUS: u8 = 0x20;
 /// If it has blocks, whose number follows the head then.
 const HAS_BLOCKS: u8 = 0x10;
-/// Of a whole call, if other events came between a call and its return.
+/// Of a whole call, if other events came between a call and its return, or plain calls before it.
 const WAS_LONG: u8 = 0x08;
 /// Of a call alone, if it has a check in the place of its words.
 const HAS_CHECK: u8 = WAS_LONG;
@@ -211,17 +264,11 @@ const FLAGS: u8 = SAME_THREAD | OTHER_NUMBER | HAS_STATUS | HAS_BLOCKS;
 const KIND: u8 = 0x07;
 /// In the place of the kind: a call and its return in one.
 const WHOLE: u8 = 7;
-/// The first byte of a whole call of the same thread whose status, value and words are 0. Two bytes follow, as those of
-/// any whole call: function and check.
-const PLAIN: u8 = SAME_THREAD;
-const _: () = assert!(PLAIN & KIND == 0, "no event has this kind");
 /// Bytes before the words of an event: kind and flags, function, and numbers of words and of words of the buffer; of a
 /// whole call, its check and the number of words written.
 const HEAD_BYTES: usize = 4;
 /// Maximum words besides those counted: number, status, process, thread, and how long a call was.
 const FURTHER_WORDS: usize = 5;
-
-const _: () = assert!(abi::FUNCTIONS.len() <= 256 && Status::Ok as u64 == 0);
 
 /// Puts the words that are not as usual into `further`; returns their flags and number.
 #[inline(always)]
@@ -284,36 +331,32 @@ impl Event {
     }
 
     /// Appends a call that did not return, with a check in the place of its words.
-    pub fn write_call(into: &mut Filling, (function, check): (u8, u8), [number, process, thread]: [u64; 3]) {
+    pub fn write_unreturned(into: &mut Filling, call: &Unreturned) {
         into.begin();
+        let Unreturned { number, process, thread, call, plain } = *call;
+        let (function, check) = call.unwrap_or((NO_CALL, 0));
         let mut further = [0; FURTHER_WORDS];
         let (flags, count) = unusual(&into.before, [number, process, thread, 0], &mut further);
         into.before = Before { number: last_number(EventKind::Called, number), process, thread };
         let room = into.room(HEAD_BYTES + packed::bytes_at_most(FURTHER_WORDS));
-        let start = put_head(room, [EventKind::Called as u8 | flags | HAS_CHECK, function, check, 0], 0);
+        let start = put_head(room, [EventKind::Called as u8 | flags | HAS_CHECK, function, check, plain], 0);
         let length = packed::put(&mut room[start..], &[&further[..count]]);
-        into.filled(1, start + length);
+        into.filled(u64::from(call.is_some()) + 2 * u64::from(plain), start + length);
     }
 
     /// Appends a call and its return in one, with the value and the words written, but without the blocks.
     #[inline]
     pub fn write_whole(into: &mut Filling, call: &Whole, (value, written): (u64, &[u64]), blocks: usize) {
         into.begin();
-        let Whole { number, since_call, process, thread, function, check, status } = *call;
-        let follows = Before { number: number.wrapping_sub(1), process, thread } == into.before;
-        if follows && since_call | status | value == 0 && written.is_empty() && blocks == 0 {
-            // Most calls that wait for nothing: no word of it is to be written.
-            into.before.number = number;
-            into.room(HEAD_BYTES)[..HEAD_BYTES].copy_from_slice(&[PLAIN, function, check, 0]);
-            return into.filled(2, HEAD_BYTES - 1);
-        }
+        let Whole { number, since_call, process, thread, function, check, plain, status } = *call;
         let mut further = [0; FURTHER_WORDS];
         let (flags, mut unusual) = unusual(&into.before, [number, process, thread, status], &mut further);
         into.before = Before { number, process, thread };
         let mut kind = WHOLE | flags;
-        if since_call != 0 {
+        let before = since_call << 8 | u64::from(plain);
+        if before != 0 {
             kind |= WAS_LONG;
-            further[unusual] = since_call;
+            further[unusual] = before;
             unusual += 1;
         }
         let count = unusual + 1 + written.len();
@@ -334,54 +377,59 @@ impl Event {
             packing.add(word);
         }
         let length = packing.length();
-        into.filled(2, start + length);
+        into.filled(2 + 2 * u64::from(plain), start + length);
     }
 
-    /// Appends what comes before a block's bytes, which are padded to whole words. There are none but with [`Content::Bytes`].
-    pub fn write_block_head(into: &mut Filling, address: u64, bytes: u64, content: Content<()>) {
-        let kind = match content {
-            Content::Bytes(()) => 0,
-            Content::Zero => 1,
-            Content::Left => 2,
+    /// Appends a block of an event. `copy` gets the room for its bytes if there are any, padded to whole words.
+    pub fn write_block(
+        into: &mut Filling,
+        (address, bytes, content): (u64, u64, Content<()>),
+        copy: impl FnOnce(&mut [u8]),
+    ) {
+        let (kind, length) = match content {
+            Content::Bytes(()) => (0, (bytes as usize).next_multiple_of(8)),
+            Content::Zero => (1, 0),
+            Content::Left => (2, 0),
         };
-        let length = packed::put(into.room(packed::bytes_at_most(2)), &[&[address, bytes << 2 | kind]]);
-        into.filled(0, length);
+        // One block is near the other.
+        let near = address ^ core::mem::replace(&mut into.last_block, address);
+        let room = into.room(packed::bytes_at_most(2) + length);
+        let start = packed::put(room, &[&[near, bytes << 2 | kind]]);
+        if length > 0 {
+            let (own, padding) = room[start..start + length].split_at_mut(bytes as usize);
+            copy(own);
+            padding.fill(0);
+        }
+        into.filled(0, start + length);
     }
 
     /// Appends it to a chunk.
     pub fn write(&self, into: &mut Filling) {
         if let Some(check) = self.check {
-            return Event::write_call(into, (self.function, check), [self.number, self.process, self.thread]);
+            let Event { number, process, thread, function, .. } = *self;
+            let call = Unreturned { number, process, thread, call: Some((function, check)), plain: 0 };
+            return Event::write_unreturned(into, &call);
         }
         let fixed = [self.number, self.process, self.thread, self.status];
         let counted = (self.words.as_slice(), self.buffer.as_slice(), self.blocks.len());
         Event::write_head(into, (self.kind, self.function), fixed, counted);
         for block in self.blocks.iter().take(MAX_BLOCKS) {
-            match &block.content {
-                Content::Zero => Event::write_block_head(into, block.address, block.bytes, Content::Zero),
-                Content::Left => Event::write_block_head(into, block.address, block.bytes, Content::Left),
-                Content::Bytes(words) => {
-                    Event::write_block_head(into, block.address, block.bytes, Content::Bytes(()));
-                    for word in words {
-                        into.room(8)[..8].copy_from_slice(&word.to_le_bytes());
-                        into.filled(0, 8);
-                    }
-                }
-            }
+            let (content, words) = match &block.content {
+                Content::Zero => (Content::Zero, [].as_slice()),
+                Content::Left => (Content::Left, [].as_slice()),
+                Content::Bytes(words) => (Content::Bytes(()), words.as_slice()),
+            };
+            Event::write_block(into, (block.address, block.bytes, content), |room| {
+                room.chunks_mut(8)
+                    .zip(words)
+                    .for_each(|(at, word)| at.copy_from_slice(&word.to_le_bytes()[..at.len()]));
+            });
         }
     }
 
     /// Takes an event, or a whole call, from the start of `bytes`; `None` if they are none.
-    pub(crate) fn read(bytes: &mut &[u8], before: &mut Before, last: &mut Last, into: &mut Vec<Event>) -> Option<()> {
-        if let Some((&[PLAIN, function, check], rest)) = bytes.split_first_chunk() {
-            *bytes = rest;
-            before.number = before.number.wrapping_add(1);
-            let Before { number, process, thread } = *before;
-            let call = Event { number, process, thread, function, check: Some(check), ..Event::NONE };
-            into.push(call.clone());
-            into.push(Event { kind: EventKind::Returned, check: None, words: alloc::vec![0], ..call });
-            return Some(());
-        }
+    pub(crate) fn read(bytes: &mut &[u8], state: &mut Reading, into: &mut Vec<Entry>) -> Option<()> {
+        let Reading { before, last, last_block } = state;
         let (&[first, function, words_count, buffer_count], mut rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
         let is_whole = first & KIND == WHOLE;
         let has = |flag: u8| first & flag != 0;
@@ -401,7 +449,8 @@ impl Event {
             (false, false) => words_count.into(),
         };
         let head = head + usize::from(was_long);
-        let mut all = packed::take(&mut rest, head + first_words + usize::from(buffer_count))?;
+        let buffer_words = if has_check { 0 } else { buffer_count.into() };
+        let mut all = packed::take(&mut rest, head + first_words + buffer_words)?;
         let mut words = all.split_off(head);
         let mut further = all.into_iter();
         let since = if has(OTHER_NUMBER) { further.next()? } else { 1 };
@@ -424,18 +473,21 @@ impl Event {
                 *word ^= *last;
                 *last = *word;
             });
-            let since_call = if was_long { further.next()? } else { 0 };
+            let counted = if was_long { further.next()? } else { 0 };
+            let (since_call, plain) = (counted >> 8, counted as u8);
             let number = number.wrapping_sub(since_call);
-            into.push(Event { number, process, thread, function, check: Some(words_count), ..Event::NONE });
+            let event = Event { number, process, thread, function, check: Some(words_count), ..Event::NONE };
+            into.push(Entry { event, plain });
         }
         let check = has_check.then_some(words_count);
+        let plain = if has_check { buffer_count } else { 0 };
         let buffer = words.split_off(first_words);
-        let blocks = (0..block_count).map(|_| read_block(&mut rest)).collect::<Option<_>>()?;
+        let blocks = (0..block_count).map(|_| read_block(&mut rest, last_block)).collect::<Option<_>>()?;
         let mut event = Event { number, process, thread, kind, function, status, words, buffer, check, blocks };
         if kind == EventKind::Returned {
             event.add_named_blocks();
         }
-        into.push(event);
+        into.push(Entry { event, plain });
         *bytes = rest;
         Some(())
     }
@@ -452,6 +504,13 @@ impl Event {
         check: None,
         blocks: Vec::new(),
     };
+
+    /// A plain call and its return, after the event with this number.
+    pub(crate) fn plain(number: u64, process: u64, thread: u64) -> [Event; 2] {
+        let call = Event { number, process, thread, function: ANY_FUNCTION, check: Some(0), ..Event::NONE };
+        let returned = Event { kind: EventKind::Returned, check: None, words: alloc::vec![0], ..call.clone() };
+        [call, returned]
+    }
 
     /// Adds the blocks that are not written, since the words of the return name them and their content is as usual.
     fn add_named_blocks(&mut self) {
@@ -505,8 +564,10 @@ fn last_number(kind: EventKind, number: u64) -> u64 {
     if kind == EventKind::Called { number.wrapping_sub(1) } else { number }
 }
 
-fn read_block(rest: &mut &[u8]) -> Option<Block> {
-    let [address, size] = packed::take(rest, 2)?.try_into().ok()?;
+fn read_block(rest: &mut &[u8], last: &mut u64) -> Option<Block> {
+    let [near, size] = packed::take(rest, 2)?.try_into().ok()?;
+    let address = near ^ *last;
+    *last = address;
     let bytes = size >> 2;
     let content = match size & 3 {
         0 => {

@@ -22,7 +22,9 @@ mod reader;
 pub mod ring;
 
 pub use chunk::{Chunk, Filling, HEADER_BYTES, chunk_head, chunk_of, complete_chunk, padding};
-pub use event::{Before, Block, Content, Digest, Event, EventKind, MAX_BLOCKS, Started, Whole};
+pub use event::{
+    ANY_FUNCTION, Before, Block, Content, Digest, Event, EventKind, MAX_BLOCKS, Started, Unreturned, Whole,
+};
 pub use reader::{Reader, RecordingError};
 
 use alloc::vec::Vec;

@@ -1,11 +1,12 @@
 //! Reading a file: every chunk is checked before any event of it is used.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::fmt;
 
 use crate::chunk::{checksum, word};
-use crate::event::Last;
-use crate::{Before, Chunk, Event, EventKind, FORMAT, HEADER_BYTES, Header};
+use crate::event::{Entry, Reading};
+use crate::{Chunk, Event, EventKind, FORMAT, HEADER_BYTES, Header};
 
 /// Why a file is no recording that can be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,29 +84,31 @@ impl Reader {
             return Err(RecordingError::Functions);
         }
         let mut reader = Reader { header, system: Vec::new(), events: Vec::new() };
-        let mut last = Last::NONE;
+        let (mut reading, mut entries) = (Reading::default(), Vec::new());
         loop {
             let at = chunks.at;
             let damaged = RecordingError::Damaged { at };
             match chunks.next()?.ok_or(cut)? {
                 (Chunk::System, payload) if reader.system.is_empty() => reader.system = words_of(payload),
                 (Chunk::Events, mut rest) => {
-                    let mut before = Before::NONE;
-                    last.clear();
+                    reading.begin();
                     while !is_filling(rest) {
-                        Event::read(&mut rest, &mut before, &mut last, &mut reader.events).ok_or(damaged)?;
+                        Event::read(&mut rest, &mut reading, &mut entries).ok_or(damaged)?;
                     }
                 }
-                (Chunk::End, payload) if words_of(payload) == [reader.events.len() as u64] => break,
+                (Chunk::End, payload) => {
+                    reader.events = in_order(entries);
+                    if words_of(payload) != [reader.events.len() as u64] {
+                        return Err(damaged);
+                    }
+                    break;
+                }
                 _ => return Err(damaged),
             }
         }
         if reader.system.len() as u64 != header.system_bytes.div_ceil(8) {
             return Err(damaged);
         }
-        // A call comes before the event whose number it has.
-        reader.events.sort_by_key(|event| (event.number, event.kind != EventKind::Called));
-        reader.events.iter_mut().zip(0..).for_each(|(event, number)| event.number = number);
         Ok(reader)
     }
 
@@ -125,6 +128,38 @@ impl Reader {
     pub fn into_events(self) -> Vec<Event> {
         self.events
     }
+}
+
+/// Puts events in order, numbers them, and adds the plain calls, each as early as it may have been: right after the
+/// last return of its thread.
+fn in_order(mut entries: Vec<Entry>) -> Vec<Event> {
+    // A call comes before the event whose number it has.
+    entries.sort_by_key(|Entry { event, .. }| (event.number, event.kind != EventKind::Called));
+    // By index of the event after which they come.
+    let mut plain: BTreeMap<usize, u8> = BTreeMap::new();
+    let mut returns = BTreeMap::new();
+    for (index, entry) in entries.iter().enumerate() {
+        let thread = (entry.event.process, entry.event.thread);
+        if entry.plain > 0 {
+            plain.insert(returns.get(&thread).copied().unwrap_or(index), entry.plain);
+        }
+        if matches!(entry.event.kind, EventKind::Started | EventKind::Returned) {
+            returns.insert(thread, index);
+        }
+    }
+    let mut events =
+        Vec::with_capacity(entries.len() + 2 * plain.values().map(|count| usize::from(*count)).sum::<usize>());
+    for (index, entry) in entries.into_iter().enumerate() {
+        let Event { number, process, thread, .. } = entry.event;
+        if entry.is_event() {
+            events.push(entry.event);
+        }
+        for _ in 0..plain.get(&index).copied().unwrap_or(0) {
+            events.extend(Event::plain(number, process, thread));
+        }
+    }
+    events.iter_mut().zip(0..).for_each(|(event, number)| event.number = number);
+    events
 }
 
 fn words_of(payload: &[u8]) -> Vec<u64> {

@@ -144,7 +144,7 @@ fn whole_calls_are_read_as_calls_and_returns() {
         let (process, thread, since_call) = (number / 50, number / 7 % 3, if number % 3 == 2 { 2 } else { 0 });
         let written = (0..number % 4 * 7).map(|_| next(1 << 20) << next(40)).collect::<Vec<u64>>();
         let (check, status) = (next(256) as u8, number % 2);
-        let whole = Whole { number, since_call, process, thread, function: send, check, status };
+        let whole = Whole { number, since_call, process, thread, function: send, check, plain: 0, status };
         Event::write_whole(&mut chunk, &whole, (number % 4, &written), 0);
         let event = |kind, status, words, buffer, check| Event {
             number,
@@ -172,8 +172,9 @@ fn whole_calls_are_read_as_calls_and_returns() {
 #[test]
 fn a_call_without_its_words_has_a_check() {
     let mut chunk = Filling::default();
-    Event::write_call(&mut chunk, (9, 0xab), [0, 5, 6]);
-    Event::write_call(&mut chunk, (9, 0xff), [0, 5, 7]);
+    let call = |thread, check| Unreturned { number: 0, process: 5, thread, call: Some((9, check)), plain: 0 };
+    Event::write_unreturned(&mut chunk, &call(6, 0xab));
+    Event::write_unreturned(&mut chunk, &call(7, 0xff));
     let all = Reader::new(&file_of(chunk)).expect("a recording").into_events();
     let found: Vec<_> = all.iter().map(|event| (event.number, event.thread, event.kind, event.check)).collect();
     assert_eq!(found, [(0, 6, EventKind::Called, Some(0xab)), (1, 7, EventKind::Called, Some(0xff))]);
@@ -181,21 +182,63 @@ fn a_call_without_its_words_has_a_check() {
 }
 
 #[test]
+fn plain_calls_come_right_after_the_last_return_of_their_thread() {
+    use EventKind::{Called, Ended, Returned};
+    let mut chunk = Filling::default();
+    let whole = |number, thread, since_call, plain| Whole {
+        number,
+        since_call,
+        process: 1,
+        thread,
+        function: 7,
+        check: 0,
+        plain,
+        status: 0,
+    };
+    Event::write_whole(&mut chunk, &whole(0, 20, 0, 0), (1, &[]), 0);
+    Event::write_whole(&mut chunk, &whole(1, 30, 0, 0), (1, &[]), 0);
+    // This thread made two plain calls before the other's return, or after it: before is what may have been.
+    Event::write_whole(&mut chunk, &whole(2, 20, 0, 2), (1, &[]), 0);
+    Event::write_unreturned(
+        &mut chunk,
+        &Unreturned { number: 3, process: 1, thread: 30, call: Some((8, 4)), plain: 1 },
+    );
+    // And this one another before it was ended.
+    Event::write_unreturned(&mut chunk, &Unreturned { number: 3, process: 1, thread: 20, call: None, plain: 1 });
+    Event::write_head(&mut chunk, (Ended, 0), [3, 1, 0, 0], (&[0], &[], 0));
+    let all = Reader::new(&file_of(chunk)).expect("a recording").into_events();
+    let found: Vec<_> = all.iter().map(|event| (event.thread, event.kind, event.function)).collect();
+    let plain = |thread| [(thread, Called, ANY_FUNCTION), (thread, Returned, ANY_FUNCTION)];
+    let whole = |thread| [(thread, Called, 7), (thread, Returned, 7)];
+    let expected: [&[_]; 8] = [
+        &whole(20),
+        &plain(20),
+        &plain(20),
+        &whole(30),
+        &plain(30),
+        &whole(20),
+        &plain(20),
+        &[(30, Called, 8), (0, Ended, 0)],
+    ];
+    assert_eq!(found, expected.concat());
+    assert!(all.iter().zip(0..).all(|(event, number)| event.number == number));
+}
+
+#[test]
 fn blocks_of_a_message_are_those_that_its_words_name() {
     let receive = effects::function("channel_receive").expect("one") as u8;
     let value = abi::message_word(7, 1, 2, 0);
     let written = [99, 11, 64, 16, 12, 128, 8];
-    let whole = Whole { number: 0, since_call: 0, process: 1, thread: 2, function: receive, check: 0, status: 0 };
+    let whole =
+        Whole { number: 0, since_call: 0, process: 1, thread: 2, function: receive, check: 0, plain: 0, status: 0 };
     let block = |address, bytes, content| Block { address, bytes, content };
     let of = |pieces: &[(u64, u64, &[u64])]| {
         let mut chunk = Filling::default();
         Event::write_whole(&mut chunk, &whole, (value, &written), pieces.len());
         for (address, bytes, words) in pieces {
-            Event::write_block_head(&mut chunk, *address, *bytes, Content::Bytes(()));
-            for word in *words {
-                chunk.room(8)[..8].copy_from_slice(&word.to_le_bytes());
-                chunk.filled(0, 8);
-            }
+            Event::write_block(&mut chunk, (*address, *bytes, Content::Bytes(())), |room| {
+                room.chunks_exact_mut(8).zip(*words).for_each(|(at, word)| at.copy_from_slice(&word.to_le_bytes()));
+            });
         }
         Reader::new(&file_of(chunk)).expect("a recording").into_events().remove(1).blocks
     };

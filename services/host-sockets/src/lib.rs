@@ -47,7 +47,7 @@ pub fn main(startup: Startup) -> i32 {
         Ok(host) => host,
         Err(status) => {
             let explanation = format!("the host's sockets cannot be used: {}", status.text());
-            return refuse(startup.tcp, StartError::Missing, &explanation);
+            return refuse(startup.tcp, provider::start_error(status), &explanation);
         }
     };
     i32::from(executor::block_on(serve(startup, host)).is_err())

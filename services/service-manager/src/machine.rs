@@ -6,6 +6,22 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use manifest_model::{Instance, Manifest, SystemManifest};
+use sip::{Deadline, Status, thread};
+
+/// Maximum attempts to read what the machine boots from, since a lack of memory may pass.
+const MAX_ATTEMPTS: usize = 10;
+const RETRY_MS: u64 = 20;
+
+/// What `read` gives, asked again while the machine is out of memory.
+fn again<T>(mut read: impl FnMut() -> Result<T, Status>) -> Result<T, Status> {
+    for _ in 1..MAX_ATTEMPTS {
+        match read() {
+            Err(Status::Exhausted) => thread::sleep(Deadline::after_ms(RETRY_MS)),
+            answer => return answer,
+        }
+    }
+    read()
+}
 
 /// The machine as seen by its root program.
 pub struct Machine {
@@ -19,12 +35,13 @@ impl Machine {
     /// # Errors
     /// One is missing or malformed; the text is for a message.
     pub fn read() -> Result<Machine, String> {
-        let bytes =
-            sip::diagnostics::system_manifest().map_err(|status| format!("no system manifest: {}", status.text()))?;
+        let bytes = again(sip::diagnostics::system_manifest)
+            .map_err(|status| format!("no system manifest: {}", status.text()))?;
         let system = SystemManifest::decode(&bytes)
             .map_err(|_| String::from("the system manifest cannot be read; build the system image again"))?;
+        let unread = |status: Status| format!("a manifest cannot be read: {}", status.text());
         let mut programs = Vec::new();
-        for bytes in client::programs::manifests() {
+        for bytes in again(|| client::programs::manifests().collect::<Result<Vec<_>, _>>()).map_err(unread)? {
             let manifest = Manifest::decode(&bytes)
                 .map_err(|_| format!("the manifest of program {} cannot be read; build it again", programs.len()))?;
             programs.push(manifest);

@@ -20,8 +20,11 @@ use sip::{Status, process};
 use crate::error::Error;
 
 /// The installed manifest of a program.
-pub(crate) fn manifest(program: &str) -> Option<Manifest> {
-    programs::manifests().find_map(|bytes| Manifest::decode(&bytes).ok().filter(|manifest| manifest.name == program))
+///
+/// # Errors
+/// The manifests cannot be read, for want of memory.
+pub(crate) fn manifest(program: &str) -> Result<Option<Manifest>, Status> {
+    programs::find(|bytes| Manifest::decode(bytes).ok().filter(|manifest| manifest.name == program))
 }
 
 /// Builder of a child process.

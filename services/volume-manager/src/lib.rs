@@ -28,12 +28,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::cell::{Cell, RefCell};
 
+use client::access::AccessError;
 use client::namespace::Namespace;
 use contracts::service_provider::{self, StartError};
 use contracts::volume_manager;
 use manifest_model::Manifest;
-use sip::Deadline;
 use sip::exheap::ExVec;
+use sip::{Deadline, Status};
 use stdio::report;
 
 use claims::Claims;
@@ -86,10 +87,18 @@ fn manager(
     tool: String,
 ) -> Result<Manager, (StartError, String)> {
     let no_program = || (StartError::Missing, format!("the program {file_system} is not installed in this system"));
-    let file_system = child::manifest(file_system).ok_or_else(no_program)?;
-    let view = namespace
-        .open_directory("")
-        .map_err(|error| (StartError::Missing, format!("the namespace cannot be opened: {error}")))?;
+    let unread = |status: Status| {
+        (provider::start_error(status), format!("the installed programs cannot be read: {}", status.text()))
+    };
+    let file_system = child::manifest(file_system).map_err(unread)?.ok_or_else(no_program)?;
+    let unopened = |error: AccessError| {
+        let kind = match error {
+            AccessError::System(status) => provider::start_error(status),
+            _ => StartError::Missing,
+        };
+        (kind, format!("the namespace cannot be opened: {error}"))
+    };
+    let view = namespace.open_directory("").map_err(unopened)?;
     let claims = Claims::new(&format!("/dev/{kind}"), view);
     Ok(Manager {
         kind,

@@ -74,10 +74,11 @@ impl Manager {
         task: &str,
         parameters: &[(&str, String)],
     ) -> Result<(CheckOutcome, String), Error> {
-        let tool = child::manifest(&self.tool).ok_or_else(|| {
-            let explanation = format!("the program {} is not installed in this system", self.tool);
-            Error::new(VolumeError::NotSupported, explanation)
-        })?;
+        let tool =
+            child::manifest(&self.tool).map_err(|status| Error::exhausted(&self.tool, status))?.ok_or_else(|| {
+                let explanation = format!("the program {} is not installed in this system", self.tool);
+                Error::new(VolumeError::NotSupported, explanation)
+            })?;
         let (writer, reader) = new_pipe().map_err(|status| Error::exhausted(disk, status))?;
         let mut making = Builder::new(&tool, &mut self.namespace.borrow_mut())?;
         making = making.parameter("task", task)?.parameter("disk", disk)?;

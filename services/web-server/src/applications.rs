@@ -280,7 +280,8 @@ async fn start(server: &Server, application: &Application) -> Result<(Rc<Child>,
     let said = |status: sip::Status| String::from(status.text());
     let (importer, exporter) = web_application::new_channel().map_err(said)?;
     let child = invoked(&application.program)?;
-    let places = Places::find(&application.program).ok_or("it is no web application: it takes no `WebApplication`")?;
+    let places = Places::find(&application.program).map_err(said)?;
+    let places = places.ok_or("it is no web application: it takes no `WebApplication`")?;
     let root = match places.wants_root() {
         true => Some(server.store.open_folder("/").await.map_err(|_| String::from("there is no namespace"))?),
         false => None,

@@ -113,7 +113,11 @@ fn the_answer_of_every_function_is_recorded() {
     assert!(output.status.success(), "{}", errors(&output));
     let whole = replayed(&file, &[]);
     assert_eq!(whole.0, Some(0), "{}", whole.2);
-    let reader = Reader::new(&std::fs::read(&file).expect("the file")).expect("a recording");
+    let complete = folder.path().join("complete.rec");
+    let mut machine = Command::new(machine_program());
+    let output = machine.arg("--replay").arg(&file).arg("--complete").arg(&complete).output().expect("a replay");
+    assert!(output.status.success(), "{}", errors(&output));
+    let reader = Reader::new(&std::fs::read(&complete).expect("the file")).expect("a recording");
     let of = |kind| -> BTreeSet<u8> {
         reader.events().iter().filter(|event| event.kind == kind).map(|event| event.function).collect()
     };
@@ -172,9 +176,9 @@ fn replayed_with(change: impl FnOnce(&mut recording::Event)) -> String {
     let bytes = std::fs::read(&file).expect("the file");
     let reader = Reader::new(&bytes).expect("a recording");
     let mut events = reader.events().to_vec();
-    let send = recording::effects::function("channel_send").expect("a function") as u8;
-    let is_send = |event: &&mut recording::Event| event.kind == EventKind::Called && event.function == send;
-    change(events.iter_mut().find(is_send).expect("a message that was sent"));
+    let allocate = recording::effects::function("heap_allocate").expect("a function") as u8;
+    let is_allocate = |event: &&mut recording::Event| event.kind == EventKind::Called && event.function == allocate;
+    change(events.iter_mut().find(is_allocate).expect("a block that was allocated"));
     let mut chunk = Filling::default();
     events.iter().for_each(|event| event.write(&mut chunk));
     let system = HEADER_BYTES + 10 * 8;
@@ -194,9 +198,9 @@ fn replayed_with(change: impl FnOnce(&mut recording::Event)) -> String {
 #[test]
 fn a_program_that_does_something_else_is_told_with_both_calls() {
     let errors = replayed_with(|call| call.check = call.check.map(|check| check ^ 1));
-    assert!(errors.contains("recorded: channel_send with other arguments, or another message; "), "{errors}");
-    assert!(errors.contains("replayed: channel_send(0x"), "{errors}");
+    assert!(errors.contains("recorded: heap_allocate with other arguments, or another message; "), "{errors}");
+    assert!(errors.contains("replayed: heap_allocate(0x"), "{errors}");
     let sleep = recording::effects::function("thread_sleep").expect("a function") as u8;
     let errors = replayed_with(|call| call.function = sleep);
-    assert!(errors.contains("recorded: thread_sleep; replayed: channel_send(0x"), "{errors}");
+    assert!(errors.contains("recorded: thread_sleep; replayed: heap_allocate(0x"), "{errors}");
 }

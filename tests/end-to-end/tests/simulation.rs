@@ -255,6 +255,16 @@ fn regression_connections_over_a_link_that_loses_much() {
     }
 }
 
+/// A manifest that could not be read for want of memory was skipped, and the program taken for not installed, for ever.
+#[test]
+fn regression_a_lack_of_memory_is_no_missing_program() {
+    let exactly = |seed, processors, faults| {
+        simulated(&["--workload", "kills", "--seed", seed, "--processors", processors, "--exactly", faults]);
+    };
+    exactly("29933491000088", "1", "memory:37");
+    exactly("29933491000109", "8", "memory:7,memory:38");
+}
+
 /// The web server closed the connection of a request that the link lost for 10 s, which is its right: the judge demanded an
 /// answer.
 #[test]

@@ -14,7 +14,6 @@ use alloc::vec::Vec;
 use core::task::{Context, Poll};
 
 use contracts::service_provider;
-use service_provider::StartError;
 use sip::Status;
 use sip::exheap::ExVec;
 use stdio::report;
@@ -57,7 +56,7 @@ pub fn run<P: Port>(
             let explanation = format!("the console device cannot be opened: {}", status.text());
             report::error(format_args!("{explanation}"));
             if let Ok(explanation) = ExVec::from_slice(explanation.as_bytes()) {
-                let _ended = clients.not_ready(StartError::Missing, explanation);
+                let _ended = clients.not_ready(provider::start_error(status), explanation);
             }
             return 1;
         }

@@ -8,8 +8,15 @@ pub mod waiting;
 
 use core::future::Future;
 
-use contracts::service_provider::{self, ConnectError, states};
+use contracts::service_provider::{self, ConnectError, StartError, states};
+use sip::Status;
 use sip::channel::TypedEndpoint;
+
+/// What a provider says that cannot start since the kernel refused it something: after a lack of memory its parent starts
+/// it again; what is missing stays so.
+pub fn start_error(status: Status) -> StartError {
+    if status == Status::Exhausted { StartError::Exhausted } else { StartError::Missing }
+}
 
 /// Accepts clients of a provider that is ready, and spawns `serve` for each. Returns when the directory service closes
 /// the provider channel. Await it in `sip::executor::block_on`.

@@ -42,10 +42,22 @@ enum Options {
 
 impl Places {
     /// Looks the installed program up; `None` if there is none of that name, or it is no web application.
-    pub fn find(program: &str) -> Option<Places> {
-        let manifests = (0..diagnostics::program_count()).map_while(|index| diagnostics::program_manifest(index).ok());
-        let mut named = manifests.filter_map(|bytes| Manifest::decode(&bytes).ok());
-        Places::of(&named.find(|manifest| manifest.name == program)?)
+    ///
+    /// # Errors
+    /// A manifest cannot be read, for want of memory.
+    pub fn find(program: &str) -> Result<Option<Places>, Status> {
+        for index in 0..diagnostics::program_count() {
+            let bytes = match diagnostics::program_manifest(index) {
+                Ok(bytes) => bytes,
+                // Removed meanwhile.
+                Err(Status::NotFound) => continue,
+                Err(status) => return Err(status),
+            };
+            if let Some(manifest) = Manifest::decode(&bytes).ok().filter(|manifest| manifest.name == program) {
+                return Ok(Places::of(&manifest));
+            }
+        }
+        Ok(None)
     }
 
     /// The places in a manifest; `None` if it has no endpoint for requests.

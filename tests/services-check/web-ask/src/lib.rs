@@ -68,7 +68,7 @@ fn start(
         report::error(format_args!("{error}"));
         error.status
     })?;
-    let places = Places::find(program).ok_or(Status::NotFound)?;
+    let places = Places::find(program)?.ok_or(Status::NotFound)?;
     let (importer, exporter) = web_application::new_channel()?;
     let root = match places.wants_root() {
         true => Some(namespace.open_directory("/")?.into_endpoint().ok_or(Status::Closed)?),
