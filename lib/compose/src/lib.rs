@@ -147,7 +147,7 @@ pub fn link(
         Target::Builtin => builtin,
         Target::FunctionTable => base + layout.functions as u64,
         Target::SignatureTable => base + layout.signatures as u64,
-        Target::Constants => base + layout.constants as u64,
+        Target::Constants | Target::SealedTables => base + layout.constants as u64,
     };
     let code = resolve(translated, text, address)?;
     Ok(Linked { data_address: base, data, relocations, text_address: text, text: code })

@@ -159,11 +159,14 @@ impl<'a> Function<'a> {
                 Next::Falls => index += 1,
                 Next::Jumps(to) => index = to,
                 Next::Branches(to, condition) => {
-                    if !self.is_trap(to) {
+                    if !self.is_trap(to) && state.may_hold(condition) {
                         let mut taken = state.clone();
                         taken.assume(condition);
                         budget.take(taken.slots.len()).ok_or_else(|| self.exhausted(index))?;
                         self.arrive(work, to, &taken, budget)?;
+                    }
+                    if !state.may_hold(condition.inverted()) {
+                        return Ok(());
                     }
                     state.assume(condition.inverted());
                     index += 1;

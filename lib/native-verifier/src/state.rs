@@ -235,6 +235,22 @@ impl State {
         };
     }
 
+    /// Whether a condition may hold: two constants that are compared decide it.
+    pub fn may_hold(&self, condition: Condition) -> bool {
+        let Some(Compared { left, right }) = self.flags else { return true };
+        let (Some(left), Some(right)) = (left.as_constant(), right.as_constant()) else { return true };
+        let (left, right) = (left as u64, right as u64);
+        match condition {
+            Condition::Above => left > right,
+            Condition::AboveOrEqual => left >= right,
+            Condition::Below => left < right,
+            Condition::BelowOrEqual => left <= right,
+            Condition::Equal => left == right,
+            Condition::NotEqual => left != right,
+            Condition::Other => true,
+        }
+    }
+
     /// Learns from a condition that holds.
     pub fn assume(&mut self, condition: Condition) {
         let Some(Compared { left, right }) = self.flags else { return };

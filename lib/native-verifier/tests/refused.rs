@@ -47,6 +47,85 @@ fn trapping(a: &mut CodeAssembler, rest: Write) -> Result<(), IcedError> {
     a.ud2()
 }
 
+/// A return, and behind it a bad access, to which a branch goes.
+fn behind(
+    a: &mut CodeAssembler,
+    branch: impl FnOnce(&mut CodeAssembler, CodeLabel) -> Result<(), IcedError>,
+) -> Result<(), IcedError> {
+    let mut bad = a.create_label();
+    branch(a, bad)?;
+    a.ret()?;
+    a.set_label(&mut bad)?;
+    a.mov(eax, dword_ptr(rsi))?;
+    a.ret()
+}
+
+#[test]
+fn what_constants_seem_to_decide() {
+    refused(
+        Rule::Access,
+        &[
+            // It is taken.
+            |a| {
+                a.mov(eax, 5)?;
+                a.cmp(eax, 3)?;
+                behind(a, |a, bad| a.ja(bad))
+            },
+            |a| {
+                a.mov(eax, 5)?;
+                a.cmp(eax, 5)?;
+                behind(a, |a, bad| a.je(bad))
+            },
+            // The number is unsigned; the upper half is not compared; all of it is.
+            |a| {
+                a.mov(rax, -1i64)?;
+                a.cmp(rax, 3)?;
+                behind(a, |a, bad| a.ja(bad))
+            },
+            |a| {
+                a.mov(rax, 0x1_0000_0005u64)?;
+                a.cmp(eax, 5)?;
+                behind(a, |a, bad| a.je(bad))
+            },
+            |a| {
+                a.mov(rax, 0x1_0000_0005u64)?;
+                a.cmp(rax, 5)?;
+                behind(a, |a, bad| a.jne(bad))
+            },
+            // A byte is compared.
+            |a| {
+                a.mov(eax, 0x105)?;
+                a.cmp(al, 5)?;
+                behind(a, |a, bad| a.je(bad))
+            },
+            // As signed numbers.
+            |a| {
+                a.mov(eax, -1)?;
+                a.cmp(eax, 3)?;
+                behind(a, |a, bad| a.jl(bad))
+            },
+            // The flags are those of another instruction.
+            |a| {
+                a.mov(eax, 5)?;
+                a.cmp(eax, 3)?;
+                a.xor(edx, edx)?;
+                behind(a, |a, bad| a.jbe(bad))
+            },
+            // It was a constant on one way alone.
+            |a| {
+                let mut join = a.create_label();
+                a.mov(eax, 5)?;
+                a.test(esi, esi)?;
+                a.je(join)?;
+                a.mov(eax, 2)?;
+                a.set_label(&mut join)?;
+                a.cmp(eax, 3)?;
+                behind(a, |a, bad| a.jbe(bad))
+            },
+        ],
+    );
+}
+
 #[test]
 fn the_forms_that_the_bad_ones_are_made_of_are_accepted() {
     let good: &[Write] = &[
@@ -79,6 +158,17 @@ fn the_forms_that_the_bad_ones_are_made_of_are_accepted() {
         |a| {
             a.mov(dword_ptr(rdi + GLOBAL), esi)?;
             a.ret()
+        },
+        // Constants decide that nothing comes to what is bad.
+        |a| {
+            a.mov(eax, 5)?;
+            a.cmp(eax, 3)?;
+            behind(a, |a, bad| a.jbe(bad))
+        },
+        |a| {
+            a.mov(rax, -1i64)?;
+            a.cmp(rax, 3)?;
+            behind(a, |a, bad| a.jb(bad))
         },
         |a| {
             a.sub(rsp, 4096)?;

@@ -27,6 +27,8 @@ pub enum Symbol {
     FunctionTable = 2,
     /// The number of each function's signature (u32 each).
     SignatureTable = 3,
+    /// The entries of tables that nothing changes (u32 each).
+    SealedTables = 4,
 }
 
 impl Symbol {

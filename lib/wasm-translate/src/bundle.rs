@@ -44,7 +44,7 @@ fn append(out: &mut Translated, module: &Translated) {
     let addend = |target: Target| match target {
         Target::FunctionTable => out.functions.len() * FUNCTION_BYTES,
         Target::SignatureTable => out.signatures.len() * SIGNATURE_BYTES,
-        Target::Constants => out.constants.len(),
+        Target::Constants | Target::SealedTables => out.constants.len(),
         Target::Host | Target::Builtin => 0,
     };
     let relocations: Vec<Relocation> = module

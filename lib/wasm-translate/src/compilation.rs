@@ -64,7 +64,7 @@ impl<'a> Compilation<'a> {
     /// # Errors
     /// They do not fit together.
     pub fn finish(self, parts: impl IntoIterator<Item = Part>) -> Result<Translated, Error> {
-        let mut assembler = Assembler::default();
+        let mut assembler = Assembler::new(self.module.sealed.bytes());
         for (number, Part(part)) in parts.into_iter().enumerate() {
             if number < self.bodies.len() {
                 assembler.add_function(part);

@@ -19,6 +19,7 @@ mod error;
 mod frame;
 mod function;
 mod module;
+mod sealed;
 mod separate;
 mod thunks;
 mod translated;

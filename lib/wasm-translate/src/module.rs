@@ -17,6 +17,7 @@ use wasmparser::{
     ValidatorResources, WasmFeatures,
 };
 
+use crate::sealed::Sealed;
 use crate::{Error, constants, limits, unsupported};
 
 /// WebAssembly 2.0, with the proposals that are supported beside it.
@@ -53,13 +54,17 @@ pub struct Module<'a> {
     /// How code keeps to memory.
     pub bounds: Bounds,
     pub tables: Vec<Table>,
+    /// Number of tables that are imports; they come first.
+    pub imported_tables: u32,
+    /// Those that nothing changes.
+    pub sealed: Sealed,
     /// Those of the module, and behind them those for exceptions, if it has tags.
     pub globals: Vec<Global>,
     pub tags: Vec<Tag>,
     /// The global that has the number of the tag of the exception that is pending, from 1; zero if none is.
     pub pending: u32,
-    exports: Vec<Export<'a>>,
-    elements: Vec<Element>,
+    pub exports: Vec<Export<'a>>,
+    pub elements: Vec<Element>,
     data: Vec<Data<'a>>,
     start: Option<u32>,
     /// Number of functions that are imports; they come first.
@@ -77,6 +82,8 @@ impl<'a> Module<'a> {
                 memory: None,
                 bounds,
                 tables: Vec::new(),
+                imported_tables: 0,
+                sealed: Sealed::default(),
                 globals: Vec::new(),
                 tags: Vec::new(),
                 pending: 0,
@@ -330,6 +337,7 @@ impl<'a> Reading<'a, '_> {
                 if !fits || reference(kind.element_type)? != table.kind {
                     return Err(wrong(format!("it has {} to {} entries", table.limits.min, table.limits.max)));
                 }
+                self.module.imported_tables += 1;
                 self.table(*table)
             }
             _ => Err(wrong(String::from("it is something else"))),
@@ -434,6 +442,7 @@ impl<'a> Reading<'a, '_> {
                 function.name = name;
             }
         }
+        self.module.sealed = Sealed::of(&self.module, &self.bodies);
         (self.module, self.bodies)
     }
 }

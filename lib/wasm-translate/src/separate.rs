@@ -96,6 +96,7 @@ fn target(symbol: u32) -> Option<Target> {
         (Symbol::Builtin, Target::Builtin),
         (Symbol::FunctionTable, Target::FunctionTable),
         (Symbol::SignatureTable, Target::SignatureTable),
+        (Symbol::SealedTables, Target::SealedTables),
     ]
     .into_iter()
     .find_map(|(one, target)| (one as u32 == symbol).then_some(target))

@@ -27,6 +27,8 @@ pub enum Target {
     SignatureTable,
     /// [`Translated::constants`].
     Constants,
+    /// The entries of tables that nothing changes, at the start of the module's constants.
+    SealedTables,
 }
 
 /// A reference in the text.
@@ -130,13 +132,17 @@ pub struct Translated {
 }
 
 /// Puts functions together.
-#[derive(Default)]
 pub struct Assembler {
     out: Translated,
     calls: Vec<(u32, u32, i64)>,
 }
 
 impl Assembler {
+    /// Begins with the entries of sealed tables.
+    pub fn new(sealed: &[u8]) -> Assembler {
+        Assembler { out: Translated { constants: sealed.into(), ..Translated::default() }, calls: Vec::new() }
+    }
+
     pub fn add_function(&mut self, function: Separated) {
         let start = self.add(function);
         self.out.functions.push(start);

@@ -97,6 +97,18 @@ impl Translator<'_, '_> {
         self.builder.ins().iadd(base, offset)
     }
 
+    /// The address of an entry of a table that nothing changes, whose index is checked.
+    fn sealed_entry(&mut self, (start, count): (u32, u32), index: Value) -> Value {
+        let size = self.builder.ins().iconst(types::I32, i64::from(count));
+        let is_out = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, index, size);
+        self.builder.ins().trapnz(is_out, traps::UNDEFINED_ELEMENT);
+        let index = self.widen(index);
+        let base = self.symbol(Symbol::SealedTables);
+        let offset = self.builder.ins().ishl_imm_u(index, 2);
+        let address = self.builder.ins().iadd(base, offset);
+        if start == 0 { address } else { self.builder.ins().iadd_imm_s(address, i64::from(start)) }
+    }
+
     fn function(&mut self, index: u32) -> FuncRef {
         if let Some(&function) = self.functions.get(&index) {
             return function;
@@ -149,15 +161,23 @@ impl Translator<'_, '_> {
     /// Looks up what an indirect call calls: checks the index, that there is a function, and its signature.
     fn callee(&mut self, type_index: u32, table: u32) -> Result<(Value, SigRef, Vec<Value>), Error> {
         let index = self.pop();
-        let entry = self.entry(table, index, traps::UNDEFINED_ELEMENT);
-        let flags = self.flags(Region::Tables);
-        let function = self.builder.ins().load(types::I32, flags, entry, 0);
+        let sealed = MemFlagsData::trusted().with_readonly();
+        let function = match self.module.sealed.place(table) {
+            Some(place) => {
+                let entry = self.sealed_entry(place, index);
+                self.builder.ins().load(types::I32, sealed, entry, 0)
+            }
+            None => {
+                let entry = self.entry(table, index, traps::UNDEFINED_ELEMENT);
+                let flags = self.flags(Region::Tables);
+                self.builder.ins().load(types::I32, flags, entry, 0)
+            }
+        };
         let number = self.builder.ins().iconst(types::I32, self.module.functions.len() as i64);
         // The null reference is no function's number either.
         let is_null = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, function, number);
         self.builder.ins().trapnz(is_null, traps::NULL_CALL);
         let function = self.widen(function);
-        let sealed = MemFlagsData::trusted().with_readonly();
         let signatures = self.symbol(Symbol::SignatureTable);
         let offset = self.builder.ins().ishl_imm_u(function, 2);
         let address = self.builder.ins().iadd(signatures, offset);
