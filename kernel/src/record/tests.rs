@@ -71,3 +71,20 @@ fn blocks_that_return_with_a_closed_channel_are_recorded() {
     let places: Vec<(u64, u64)> = pieces.as_slice().iter().map(|piece| (piece.address, piece.bytes)).collect();
     assert_eq!(places, [(12, 13), (22, 23)]);
 }
+
+/// Nothing of their return is written, so there must be nothing to write.
+#[test]
+fn functions_whose_plain_returns_are_counted_give_no_words_and_no_memory() {
+    let counted = (0..abi::FUNCTIONS.len()).filter(|function| effects::is_counted(*function));
+    let answer = AbiReturn { status: Status::Ok as u64, value: 0 };
+    let mut found = 0;
+    for function in counted {
+        found += 1;
+        assert_eq!(call_words::words_out(function as u64, &answer), 0, "{}", abi::FUNCTIONS[function].name);
+        assert_eq!(memory(function), Memory::Nothing, "{}", abi::FUNCTIONS[function].name);
+        assert!(has_usual_memory(function, answer.status) && !is_device_open(function));
+    }
+    assert_eq!(found, 7);
+    let waits = abi::FUNCTIONS.iter().position(|function| function.name == "thread_sleep").expect("one");
+    assert!(!effects::is_counted(waits));
+}
