@@ -237,3 +237,24 @@ macro_rules! restart_stack {
     };
 }
 pub(crate) use restart_stack;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn any_number_of_bytes_is_copied_and_no_more() {
+        let from: Vec<u8> = (0..600usize).map(|at| (at % 251) as u8 + 1).collect();
+        for bytes in (0..300).chain([511, 512, 599]) {
+            for start in [0, 1] {
+                let mut to = alloc::vec![0u8; 620];
+                let (source, place) = (from.as_ptr().expose_provenance(), to.as_mut_ptr().expose_provenance());
+                // SAFETY: `from` has 600 bytes, `to` 620, and they are apart.
+                unsafe { copy_bytes(source + start, place + 8, bytes) };
+                assert!(to[..8].iter().chain(&to[8 + bytes..]).all(|&byte| byte == 0), "{bytes}");
+                assert_eq!(to[8..8 + bytes], from[start..start + bytes], "{bytes}");
+            }
+        }
+    }
+}

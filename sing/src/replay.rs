@@ -124,7 +124,8 @@ fn completed(repository: &Repository, file: &Path) -> Outcome<Reader> {
     let output = command.arg("--complete").arg(&complete).output();
     let output = output.map_err(|error| Failure::file("start", &machine, &error))?;
     if output.status.success() {
-        return read(&complete);
+        let cut = |_| Failure::new(format!("the answers of the replay do not fit into {}", folder.path().display()));
+        return read(&complete).map_err(|error| cut(error).remedy("make room there, or set TMPDIR to another folder"));
     }
     let told = String::from_utf8_lossy(&output.stderr);
     let why = told.lines().last().unwrap_or("it ended without a reason");

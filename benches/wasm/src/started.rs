@@ -36,8 +36,7 @@ impl Program {
     /// # Errors
     /// There is none of this name.
     pub fn find(name: &str) -> Result<Program, String> {
-        let is_it = |manifest: &Manifest| manifest.name == name;
-        let manifest = client::programs::find(|bytes| Manifest::decode(bytes).ok().filter(is_it))
+        let manifest = client::programs::manifest(name)
             .map_err(|status| format!("`{name}` cannot be found: {}", status.text()))?
             .ok_or_else(|| format!("`{name}` is not installed"))?;
         let words = manifest.parameters.iter().position(|parameter| parameter.position == Some(0));

@@ -166,12 +166,13 @@ pub(crate) fn checksum(bytes: &[u8]) -> u64 {
     let last = filled.chunks_exact(8).take(words).map(word);
     if words == 4 {
         lanes.iter_mut().zip(last).for_each(|(lane, one)| *lane = mix(*lane, one));
-        return mix_of(lanes.into_iter().fold(0, mix));
+        return spread(lanes.into_iter().fold(0, mix));
     }
-    mix_of(lanes.into_iter().chain(last).fold(0, mix))
+    spread(lanes.into_iter().chain(last).fold(0, mix))
 }
 
-fn mix_of(sum: u64) -> u64 {
+/// Lets the upper bits of a product count in the lower ones.
+fn spread(sum: u64) -> u64 {
     sum ^ sum >> 29
 }
 

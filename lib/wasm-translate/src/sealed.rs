@@ -10,8 +10,8 @@ use wasmparser::Operator;
 
 use crate::module::{Body, Module};
 
-/// Maximum entries of a table that is sealed: its copy takes four bytes of each.
-const MAX_ENTRIES: u64 = 1 << 16;
+/// Maximum entries of all tables that are sealed: the copy takes four bytes of each.
+const MAX_ENTRIES: usize = 1 << 16;
 
 /// The tables of a module that neither its code nor anybody else changes.
 #[derive(Default)]
@@ -25,7 +25,9 @@ pub struct Sealed {
 impl Sealed {
     /// Finds them.
     pub fn of(module: &Module<'_>, bodies: &[Body<'_>]) -> Sealed {
-        let mut entries: Vec<_> = (0..module.tables.len() as u32).map(|table| initial(module, table)).collect();
+        let mut left = MAX_ENTRIES;
+        let mut entries: Vec<_> =
+            (0..module.tables.len() as u32).map(|table| initial(module, table, &mut left)).collect();
         for body in bodies {
             if entries.iter().all(Option::is_none) {
                 break;
@@ -54,14 +56,19 @@ impl Sealed {
     }
 }
 
-/// What a table has once the module is instantiated; `None` if others may change it, or it is too large.
-fn initial(module: &Module<'_>, table: u32) -> Option<Vec<u32>> {
+/// What a table has once the module is instantiated; `None` if others may change it, if it has nothing, or more than is
+/// left.
+fn initial(module: &Module<'_>, table: u32, left: &mut usize) -> Option<Vec<u32>> {
     let own = module.tables.get(table as usize).filter(|_| table >= module.imported_tables)?;
     let is_exported = module.exports.iter().any(|export| export.kind == ExportKind::Table && export.index == table);
-    if own.kind != ValueType::FuncRef || own.limits.min > MAX_ENTRIES || is_exported {
+    let is_filled =
+        module.elements.iter().any(|one| matches!(one.mode, Mode::Active { target, .. } if target == table));
+    if own.kind != ValueType::FuncRef || !is_filled || is_exported {
         return None;
     }
-    let mut entries = alloc::vec![NULL; own.limits.min as usize];
+    let count = usize::try_from(own.limits.min).ok()?;
+    *left = left.checked_sub(count)?;
+    let mut entries = alloc::vec![NULL; count];
     for element in &module.elements {
         if let Mode::Active { target, offset } = element.mode
             && target == table

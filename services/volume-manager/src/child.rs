@@ -9,7 +9,6 @@ use core::future::poll_fn;
 use core::task::{Poll, Waker};
 
 use client::namespace::Namespace;
-use client::programs;
 use contracts::volume_manager::VolumeError;
 use manifest_model::Manifest;
 use sip::channel::TypedEndpoint;
@@ -18,14 +17,6 @@ use sip::sync::Mutex;
 use sip::{Status, process};
 
 use crate::error::Error;
-
-/// The installed manifest of a program.
-///
-/// # Errors
-/// The manifests cannot be read, for want of memory.
-pub(crate) fn manifest(program: &str) -> Result<Option<Manifest>, Status> {
-    programs::find(|bytes| Manifest::decode(bytes).ok().filter(|manifest| manifest.name == program))
-}
 
 /// Builder of a child process.
 pub(crate) struct Builder<'a> {

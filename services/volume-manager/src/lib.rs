@@ -30,6 +30,7 @@ use core::cell::{Cell, RefCell};
 
 use client::access::AccessError;
 use client::namespace::Namespace;
+use client::programs;
 use contracts::service_provider::{self, StartError};
 use contracts::volume_manager;
 use manifest_model::Manifest;
@@ -90,7 +91,7 @@ fn manager(
     let unread = |status: Status| {
         (provider::start_error(status), format!("the installed programs cannot be read: {}", status.text()))
     };
-    let file_system = child::manifest(file_system).map_err(unread)?.ok_or_else(no_program)?;
+    let file_system = programs::manifest(file_system).map_err(unread)?.ok_or_else(no_program)?;
     let unopened = |error: AccessError| {
         let kind = match error {
             AccessError::System(status) => provider::start_error(status),

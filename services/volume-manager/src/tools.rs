@@ -4,6 +4,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
+use client::programs;
 use contracts::pipe;
 use contracts::volume_manager::{CheckMode, CheckOutcome, FormatOptions, VolumeError};
 use sip::process::EpitaphKind;
@@ -74,11 +75,12 @@ impl Manager {
         task: &str,
         parameters: &[(&str, String)],
     ) -> Result<(CheckOutcome, String), Error> {
-        let tool =
-            child::manifest(&self.tool).map_err(|status| Error::exhausted(&self.tool, status))?.ok_or_else(|| {
+        let tool = programs::manifest(&self.tool).map_err(|status| Error::exhausted(&self.tool, status))?.ok_or_else(
+            || {
                 let explanation = format!("the program {} is not installed in this system", self.tool);
                 Error::new(VolumeError::NotSupported, explanation)
-            })?;
+            },
+        )?;
         let (writer, reader) = new_pipe().map_err(|status| Error::exhausted(disk, status))?;
         let mut making = Builder::new(&tool, &mut self.namespace.borrow_mut())?;
         making = making.parameter("task", task)?.parameter("disk", disk)?;

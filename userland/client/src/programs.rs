@@ -1,5 +1,6 @@
 //! The installed programs.
 
+use manifest_model::Manifest;
 use sip::Status;
 use sip::exheap::ExVec;
 
@@ -10,10 +11,11 @@ pub fn manifests() -> impl Iterator<Item = Result<ExVec<u8>, Status>> {
     (0..count).map(sip::diagnostics::program_manifest).filter(|read| !matches!(read, Err(Status::NotFound)))
 }
 
-/// What `pick` makes of the first manifest that it takes.
+/// The manifest of the installed program of this name.
 ///
 /// # Errors
 /// A manifest before it cannot be read, for want of memory. So `None` is no program, and not one that was not looked at.
-pub fn find<T>(mut pick: impl FnMut(&ExVec<u8>) -> Option<T>) -> Result<Option<T>, Status> {
-    manifests().find_map(|read| read.map(|bytes| pick(&bytes)).transpose()).transpose()
+pub fn manifest(name: &str) -> Result<Option<Manifest>, Status> {
+    let named = |bytes: ExVec<u8>| Manifest::decode(&bytes).ok().filter(|manifest| manifest.name == name);
+    manifests().find_map(|read| read.map(named).transpose()).transpose()
 }

@@ -42,8 +42,7 @@ impl Runner {
     ///
     /// A sentence, if there is no shell.
     pub fn new(working_folder: &str) -> Result<Runner, String> {
-        let is_it = |manifest: &Manifest| manifest.name == SHELL;
-        let manifest = client::programs::find(|bytes| Manifest::decode(bytes).ok().filter(is_it))
+        let manifest = client::programs::manifest(SHELL)
             .map_err(|status| format!("`{SHELL}` cannot be started: {}", status.text()))?
             .ok_or_else(|| format!("commands are run by `{SHELL}`, which is not installed"))?;
         Ok(Runner { manifest, working_folder: String::from(working_folder) })

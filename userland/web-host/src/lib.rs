@@ -12,7 +12,6 @@ extern crate alloc;
 use contracts::{directory, web_application};
 use manifest_model::{Manifest, Parameter, ParameterKind, Side, Source};
 use sip::Status;
-use sip::diagnostics;
 use sip::process::Child;
 
 /// Parameter of native applications for their options.
@@ -46,18 +45,7 @@ impl Places {
     /// # Errors
     /// A manifest cannot be read, for want of memory.
     pub fn find(program: &str) -> Result<Option<Places>, Status> {
-        for index in 0..diagnostics::program_count() {
-            let bytes = match diagnostics::program_manifest(index) {
-                Ok(bytes) => bytes,
-                // Removed meanwhile.
-                Err(Status::NotFound) => continue,
-                Err(status) => return Err(status),
-            };
-            if let Some(manifest) = Manifest::decode(&bytes).ok().filter(|manifest| manifest.name == program) {
-                return Ok(Places::of(&manifest));
-            }
-        }
-        Ok(None)
+        Ok(client::programs::manifest(program)?.as_ref().and_then(Places::of))
     }
 
     /// The places in a manifest; `None` if it has no endpoint for requests.

@@ -4,7 +4,6 @@ use alloc::format;
 use alloc::string::{String, ToString};
 
 use client::namespace::Namespace;
-use manifest_model::Manifest;
 use sip::Status;
 use sip::process::{self, Epitaph};
 
@@ -17,10 +16,8 @@ use crate::prompt;
 /// A sentence, if it could not be started.
 pub fn shell(namespace: &mut Namespace, program: &str, role: &str, commands: Option<&str>) -> Result<Epitaph, String> {
     let failed = |status: Status| format!("{program}: cannot start: {}", status.text());
-    let is_it = |manifest: &Manifest| manifest.name == program;
-    let manifest = client::programs::find(|bytes| Manifest::decode(bytes).ok().filter(is_it))
-        .map_err(failed)?
-        .ok_or_else(|| format!("{program}: no such program"))?;
+    let manifest =
+        client::programs::manifest(program).map_err(failed)?.ok_or_else(|| format!("{program}: no such program"))?;
     let lacks = |what: &str| format!("{program}: it has no {what}, so it is not a shell");
     let slot = |name: &str| manifest.endpoint(name).map(|(slot, _)| slot).ok_or_else(|| lacks(name));
     let mut child = process::create(program)
