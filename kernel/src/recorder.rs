@@ -86,6 +86,7 @@ pub fn write_file(system_image: &'static [u8], events: &[Event]) {
     }
     write(&mut chunk);
     machine().record(&chunk_of(Chunk::End, [events.len() as u64]));
+    machine().record_end();
 }
 
 /// Notes that a process is opaque from here on.
@@ -292,6 +293,7 @@ pub fn finish() {
     }
     write(&mut chunk);
     machine().record(&chunk_of(Chunk::End, [events + chunk.events() - before]));
+    machine().record_end();
 }
 
 #[cfg(test)]

@@ -63,6 +63,9 @@ pub struct BenchArguments {
     /// Profile the web server by function with the host's `perf`, too
     #[arg(long)]
     pub functions: bool,
+    /// Measure the web server with a recording of its machine, too; the file takes up to a gigabyte
+    #[arg(long)]
+    pub recorded: bool,
     /// Measure only figures of disk, web or links whose names contain this
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,

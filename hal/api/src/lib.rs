@@ -367,6 +367,9 @@ pub trait Machine: Sync {
     }
     /// Writes bytes to the end of the recording. A machine that cannot reports it, and takes no more.
     fn record(&self, _bytes: &[u8]) {}
+    /// Waits until what was recorded is written; a machine may do that later until then. It is called after the last
+    /// bytes.
+    fn record_end(&self) {}
     /// Powers the machine off.
     fn power_off(&self, exit_status: u8) -> !;
     /// Restarts the machine, from its boot image.

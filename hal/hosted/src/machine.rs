@@ -131,7 +131,7 @@ impl Hosted {
             (reservation?, None)
         };
         let recording = match &configuration.recording {
-            Some(file) => Some(Recording::new(file.try_clone().map_err(StartError::Recording)?)),
+            Some(file) => Some(file.try_clone().and_then(Recording::start).map_err(StartError::Recording)?),
             None => None,
         };
         host_text::record();
@@ -394,6 +394,10 @@ impl Machine for Hosted {
 
     fn record(&self, bytes: &[u8]) {
         self.recording.iter().for_each(|recording| recording.append(bytes));
+    }
+
+    fn record_end(&self) {
+        self.recording.iter().for_each(Recording::flush);
     }
 
     fn power_off(&self, exit_status: u8) -> ! {

@@ -3,7 +3,8 @@
 //!
 //! Both servers run throughout on one host processor; the client on another processor loads them in short alternating
 //! turns, so that the host's other load affects both. The metric is requests per second of processor time used. On a
-//! bare machine Linux runs in the same QEMU, and processor time is QEMU's. Deliberately not here: requests (`files`).
+//! bare machine Linux runs in the same QEMU, and processor time is QEMU's. With `--recorded`, a third server is this
+//! system's again, with a recording. Deliberately not here: requests (`files`).
 
 mod client;
 mod files;
@@ -77,6 +78,8 @@ pub struct Measured {
     pub here: Vec<Turn>,
     /// nginx's.
     pub linux: Vec<Turn>,
+    /// This system's with a recording; empty without `--recorded`.
+    pub recorded: Vec<Turn>,
     /// This system's processor time by function, from an extra turn; empty without `--functions`.
     pub functions: Vec<Part>,
 }
@@ -91,6 +94,9 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     }
     if arguments.functions && arguments.machine != MachineName::Hosted {
         return Err(Failure::new("--functions requires the hosted machine"));
+    }
+    if arguments.recorded && (arguments.machine != MachineName::Hosted || arguments.tap.is_some()) {
+        return Err(Failure::new("--recorded requires the hosted machine, without --tap"));
     }
     if arguments.tap.is_some() {
         if arguments.machine != MachineName::Hosted {
@@ -109,17 +115,27 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     for mix in mixes {
         let script = folder.join(format!("{mix:?}.lua"));
         client::write_script(&script, &files::requests(mix))?;
-        measured.push((Measured { mix, here: Vec::new(), linux: Vec::new(), functions: Vec::new() }, script));
+        measured.push((
+            Measured { mix, here: Vec::new(), linux: Vec::new(), recorded: Vec::new(), functions: Vec::new() },
+            script,
+        ));
     }
     let address = match &arguments.tap {
         Some(_) => SocketAddr::from((tap::MACHINE, GUEST_PORT)),
         None => local(free_port()?),
     };
-    let here = (address, sides.here(address)?);
+    let here = (address, sides.here(address, None)?);
+    let recorded = match arguments.recorded {
+        true => {
+            let address = local(free_port()?);
+            Some((address, sides.here(address, Some(&folder.join("recorded.rec")))?))
+        }
+        false => None,
+    };
     let port = free_port()?;
     let linux = sides.linux(port)?.map(|server| (local(port), server));
     for (_, script) in &measured {
-        for (address, _) in [Some(&here), linux.as_ref()].into_iter().flatten() {
+        for (address, _) in [Some(&here), recorded.as_ref(), linux.as_ref()].into_iter().flatten() {
             client::ask(CLIENTS_PROCESSOR, script, &url(*address), WARM_UP_SECONDS)?;
         }
     }
@@ -127,6 +143,9 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
         eprintln!("sing: round {round} of {}", arguments.rounds);
         for (one, script) in &mut measured {
             one.here.push(turn(script, &here)?);
+            if let Some(recorded) = &recorded {
+                one.recorded.push(turn(script, recorded)?);
+            }
             if let Some(linux) = &linux {
                 one.linux.push(turn(script, linux)?);
             }
@@ -191,7 +210,8 @@ struct Sides<'a> {
 }
 
 impl Sides<'_> {
-    fn here(&self, address: SocketAddr) -> Outcome<Box<dyn Server>> {
+    /// This system, recorded to a file if one is given; it is removed in the end.
+    fn here(&self, address: SocketAddr, recording: Option<&Path>) -> Outcome<Box<dyn Server>> {
         let machine = self.arguments.machine.to_possible_value().map(|value| value.get_name().to_string());
         let machine = machine.unwrap_or_default();
         let mut options = vec!["--machine".into(), machine.into()];
@@ -206,7 +226,11 @@ impl Sides<'_> {
             options.extend(["--tap".into(), tap.into()]);
             options.extend(tap::parameters().into_iter().flat_map(|one| ["--parameter".into(), one.into()]));
         }
-        let started = Here::start(self.repository, &self.served, address, SERVERS_PROCESSOR, &options)?;
+        if let Some(file) = recording {
+            options.extend(["--record".into(), file.into()]);
+        }
+        let mut started = Here::start(self.repository, &self.served, address, SERVERS_PROCESSOR, &options)?;
+        started.remove_at_end(recording);
         Ok(Box::new(started))
     }
 

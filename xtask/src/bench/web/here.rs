@@ -28,8 +28,8 @@ const STALE: Duration = Duration::from_millis(300);
 pub struct Here {
     machine: Child,
     address: SocketAddr,
-    /// The temporary disk of its access log.
-    log: PathBuf,
+    /// Temporary files: the disk of its access log, and its recording.
+    temporary: Vec<PathBuf>,
 }
 
 impl Here {
@@ -44,7 +44,7 @@ impl Here {
         processor: &str,
         options: &[OsString],
     ) -> Outcome<Here> {
-        let log = &repository.output("bench/web/here.log");
+        let log = &repository.output(&format!("bench/web/here-{}.log", address.port()));
         let sing = sing::tool::path().map_err(|error| Failure::new(format!("cannot find sing: {error}")))?;
         let output = std::fs::File::create(log).map_err(|error| Failure::file("write", log, &error))?;
         let errors = output.try_clone().map_err(|error| Failure::file("write", log, &error))?;
@@ -55,7 +55,8 @@ impl Here {
         command.args(["--port", &address.port().to_string(), "--processors", "1"]).args(options);
         command.stdin(Stdio::piped()).stdout(output).stderr(errors);
         let machine = command.spawn().map_err(|error| Failure::file("start", Path::new("taskset"), &error))?;
-        let mut here = Here { machine, address, log: repository.output(&format!("web/log-{}.img", address.port())) };
+        let temporary = vec![log.clone(), repository.output(&format!("web/log-{}.img", address.port()))];
+        let mut here = Here { machine, address, temporary };
         let said = |what: &str| {
             let details = std::fs::read_to_string(log).unwrap_or_default();
             Failure::new(what.to_string()).details(details).remedy("try it with `cargo sing run --web FOLDER`")
@@ -76,6 +77,11 @@ impl Here {
 }
 
 impl Here {
+    /// Has a file removed when the system has stopped.
+    pub fn remove_at_end(&mut self, file: Option<&Path>) {
+        self.temporary.extend(file.map(Path::to_path_buf));
+    }
+
     /// Fetches the page at a path.
     fn page(&self, path: &str) -> std::io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&self.address, ANSWER)?;
@@ -131,7 +137,9 @@ impl Drop for Here {
         }
         let _ = self.machine.kill();
         let _ = self.machine.wait();
-        let _ = std::fs::remove_file(&self.log);
+        for file in &self.temporary {
+            let _ = std::fs::remove_file(file);
+        }
     }
 }
 

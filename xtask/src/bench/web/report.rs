@@ -37,7 +37,7 @@ const MEAN: usize = 4;
 
 /// Formats the tables; `wanted` is the target ratio to nginx.
 pub fn table(measured: &[Measured], wanted: f64) -> String {
-    let mut text = format!("{:<24} {:<6}", "on one processor", "");
+    let mut text = format!("{:<24} {:<8}", "on one processor", "");
     for figure in &FIGURES {
         let _ = write!(text, " {:>12}", figure.title);
     }
@@ -48,6 +48,12 @@ pub fn table(measured: &[Measured], wanted: f64) -> String {
         });
         row(&mut text, "", "nginx", |figure| median(&one.linux, figure.of).map(|figure| grouped(figure as u64)));
         row(&mut text, "", "ratio", |figure| ratio(one, figure).map(|ratio| format!("{ratio:.2}")));
+        if !one.recorded.is_empty() {
+            row(&mut text, "", "recorded", |figure| {
+                let ratio = ratio_of(&one.recorded, &one.here, figure);
+                ratio.map(|ratio| format!("{ratio:.3}"))
+            });
+        }
         for missed in missed(one, wanted) {
             let _ = writeln!(text, "{:<24} missed: {missed}", "");
         }
@@ -73,7 +79,7 @@ pub fn table(measured: &[Measured], wanted: f64) -> String {
 }
 
 fn row(text: &mut String, name: &str, side: &str, cell: impl Fn(&Figure) -> Option<String>) {
-    let _ = write!(text, "{name:<24} {side:<6}");
+    let _ = write!(text, "{name:<24} {side:<8}");
     for figure in &FIGURES {
         let _ = write!(text, " {:>12}", cell(figure).unwrap_or_else(|| "-".into()));
     }
@@ -163,6 +169,8 @@ pub fn json_list(measured: &[Measured]) -> String {
                 "ratio_of_requests": ratio(one, &FIGURES[0]),
                 "ratio_of_requests_per_processor_s": ratio(one, &FIGURES[FOR_EACH_PROCESSOR]),
                 "ratio_of_mean_time": ratio(one, &FIGURES[MEAN]),
+                "recorded_ratio_of_requests_per_processor_s":
+                    ratio_of(&one.recorded, &one.here, &FIGURES[FOR_EACH_PROCESSOR]),
             })
         })
         .collect();
@@ -171,8 +179,13 @@ pub fn json_list(measured: &[Measured]) -> String {
 
 /// Ratio of a figure to nginx's.
 fn ratio(one: &Measured, figure: &Figure) -> Option<f64> {
-    let pairs = one.here.iter().zip(&one.linux);
-    middle(pairs.map(|(here, linux)| (figure.of)(here) / (figure.of)(linux).max(f64::MIN_POSITIVE)).collect())
+    ratio_of(&one.here, &one.linux, figure)
+}
+
+/// Ratio of a figure in one list of turns to that in another.
+fn ratio_of(turns: &[Turn], others: &[Turn], figure: &Figure) -> Option<f64> {
+    let pairs = turns.iter().zip(others);
+    middle(pairs.map(|(one, other)| (figure.of)(one) / (figure.of)(other).max(f64::MIN_POSITIVE)).collect())
 }
 
 fn median(turns: &[Turn], figure: impl Fn(&Turn) -> f64) -> Option<f64> {
@@ -199,14 +212,23 @@ mod tests {
     fn requests_count_for_the_processor_time_they_took() {
         let here = vec![turn(1_000.0, 0.5), turn(1_100.0, 0.5), turn(900.0, 0.5)];
         let linux = vec![turn(3_000.0, 1.0), turn(3_300.0, 1.0), turn(2_700.0, 1.0)];
-        let text = table(&[Measured { mix: Mix::Small, here, linux, functions: Vec::new() }], WANTED_HOSTED);
+        let text = table(
+            &[Measured { mix: Mix::Small, here, linux, recorded: Vec::new(), functions: Vec::new() }],
+            WANTED_HOSTED,
+        );
         assert!(text.contains("0.67") && text.contains("missed: requests for each"), "{text}");
     }
 
     #[test]
     fn what_was_not_measured_is_a_dash() {
         let functions = vec![Part { name: "copying".into(), used: 7.0 }];
-        let one = Measured { mix: Mix::Large, here: vec![turn(10.0, 1.0)], linux: Vec::new(), functions };
+        let one = Measured {
+            mix: Mix::Large,
+            here: vec![turn(10.0, 1.0)],
+            linux: Vec::new(),
+            recorded: Vec::new(),
+            functions,
+        };
         let text = table(&[one], WANTED_HOSTED);
         assert!(text.contains("copying 100.0 %"), "{text}");
         assert!(text.contains(" - ") && !text.contains("missed"), "{text}");
