@@ -19,7 +19,7 @@ use rustix::io::Errno;
 use crate::host;
 
 /// Size of a buffer: one write.
-const BUFFER_BYTES: usize = 256 * 1024;
+const BUFFER_BYTES: usize = 1024 * 1024;
 /// Buffers: one is filled, one is written, and two wait for a slow moment of the disk.
 const BUFFERS: usize = 4;
 /// Alignment of addresses, offsets and lengths of writes past the page cache, in bytes: no disk asks for more.

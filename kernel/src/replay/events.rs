@@ -291,7 +291,10 @@ impl State {
         let Place::At { function, arguments } = thread.place else { return Err(DAMAGED.into()) };
         let &[value] = event.words.as_slice() else { return Err(DAMAGED.into()) };
         let is_own = event.function == ANY_FUNCTION || function == usize::from(event.function);
-        if !is_own || !event.blocks.iter().all(memory::write) {
+        if event.function == ANY_FUNCTION {
+            event.status = effects::counted_status(function);
+        }
+        if !is_own || event.status == effects::NOT_COUNTED || !event.blocks.iter().all(memory::write) {
             return Err(DAMAGED.into());
         }
         if fill_in == FillIn::Calls {

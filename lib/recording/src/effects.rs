@@ -272,20 +272,32 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
     at == one.len() && at == other.len()
 }
 
-/// Whether calls of a function are only counted if they return at once, without value or words: those that wait for
-/// nothing, and that nobody sees but by what they send.
+/// The status with which calls of a function are only counted, if they return it without value or words: of those that
+/// wait for nothing, and that nobody sees but by what they send. [`NOT_COUNTED`] of all others.
 #[inline(always)]
-pub fn is_counted(function: usize) -> bool {
-    COUNTED.get(function).copied().unwrap_or(false)
+pub fn counted_status(function: usize) -> u64 {
+    COUNTED.get(function).copied().unwrap_or(NOT_COUNTED)
 }
 
+/// Of a function whose calls are all recorded: no status.
+pub const NOT_COUNTED: u64 = u64::MAX;
+
 /// By number of the function.
-static COUNTED: [bool; abi::FUNCTIONS.len()] = {
-    let names =
-        ["channel_send", "device_submit", "event_reset", "event_set", "heap_free", "wait_set_add", "wait_set_remove"];
-    let (mut counted, mut at) = ([false; abi::FUNCTIONS.len()], 0);
-    while at < names.len() {
-        counted[number_of(names[at])] = true;
+static COUNTED: [u64; abi::FUNCTIONS.len()] = {
+    let functions = [
+        ("channel_receive_or_add", Status::WouldBlock),
+        ("channel_send", Status::Ok),
+        ("channel_try_receive", Status::WouldBlock),
+        ("device_submit", Status::Ok),
+        ("event_reset", Status::Ok),
+        ("event_set", Status::Ok),
+        ("heap_free", Status::Ok),
+        ("wait_set_add", Status::Ok),
+        ("wait_set_remove", Status::Ok),
+    ];
+    let (mut counted, mut at) = ([NOT_COUNTED; abi::FUNCTIONS.len()], 0);
+    while at < functions.len() {
+        counted[number_of(functions[at].0)] = functions[at].1 as u64;
         at += 1;
     }
     counted

@@ -30,7 +30,7 @@ pub use reader::{Reader, RecordingError};
 use alloc::vec::Vec;
 
 /// Version of the format. It changes with every change of this crate or of the meaning of an event.
-pub const FORMAT: u32 = 5;
+pub const FORMAT: u32 = 6;
 
 /// What a recording says of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
