@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use recording::{
-    Chunk, Content, Event, EventKind, Filling, Header, MAX_BLOCKS, Started, Unreturned, Whole, chunk_head, chunk_of,
-    padding,
+    Chunk, Content, Event, EventKind, Filling, Header, Known, MAX_BLOCKS, Started, Unreturned, Whole, chunk_head,
+    chunk_of, padding,
 };
 
 use crate::lock::SpinLock;
@@ -30,6 +30,8 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 static IS_ALONE: AtomicBool = AtomicBool::new(false);
 /// Whether there is, or was, an opaque process or a hardware domain.
 static KEEPS_MESSAGES: AtomicBool = AtomicBool::new(false);
+/// Contents that are in the recording.
+static KNOWN: Known = Known::new();
 static IS_OVER: AtomicBool = AtomicBool::new(false);
 
 /// Memory that a process gets.
@@ -64,6 +66,8 @@ pub fn start(system_image: &'static [u8]) {
 
 /// Writes what is before the events.
 fn begin_file(system_image: &'static [u8]) {
+    // When the machine started, to the nanosecond, and where the host has put the kernel.
+    KNOWN.set_key([machine().monotonic_ns() ^ machine().wall_ns(), (&raw const KNOWN).addr() as u64]);
     let layout = machine().layout();
     let arenas = [layout.images, layout.stacks, layout.memory, layout.windows];
     let arenas = arenas.map(|arena| (arena.base as u64, arena.bytes as u64));
@@ -79,7 +83,7 @@ pub fn write_file(system_image: &'static [u8], events: &[Event]) {
     begin_file(system_image);
     let mut chunk = Filling::default();
     for event in events {
-        event.write(&mut chunk);
+        event.write(&mut chunk, &KNOWN);
         if chunk.length() >= CHUNK_BYTES {
             write(&mut chunk);
         }
@@ -264,7 +268,7 @@ pub fn append(
 
 fn write_piece(chunk: &mut Filling, piece: &Piece) {
     let Piece { address, bytes, content } = *piece;
-    Event::write_block(chunk, (address, bytes, content), |room| memory::copy_block(room, address as usize));
+    Event::write_block(chunk, (address, bytes, content), &KNOWN, |room| memory::copy_block(room, address as usize));
 }
 
 fn write(chunk: &mut Filling) {

@@ -13,7 +13,7 @@ pub fn write(block: &Block) -> bool {
         return false;
     }
     match &block.content {
-        Content::Left => {}
+        Content::Left | Content::Again(_) => {}
         // SAFETY: the bytes lie in the memory arena or in pages of windows, which only replayed programs use, and none runs.
         Content::Zero => unsafe { core::ptr::write_bytes(address as *mut u8, 0, bytes) },
         Content::Bytes(words) => {

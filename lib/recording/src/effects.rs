@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use abi::Status;
 use abi::limits::{BLOCK_WORDS, PAGE_BYTES};
 
-use crate::Content;
+use crate::{Content, Words};
 
 /// Memory that a process gets when a call returns.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -232,7 +232,7 @@ pub fn named(function: usize, arguments: [u64; 2], (status, value): (u64, u64), 
 
 /// What the blocks that a return names contain, if nothing else is recorded: those of a message what its sender left.
 #[inline]
-pub fn usual_content(function: usize, status: u64) -> Option<Content<Vec<u64>>> {
+pub fn usual_content(function: usize, status: u64) -> Option<Content<Words>> {
     match memory(function) {
         _ if status != Status::Ok as u64 => None,
         Memory::Message | Memory::Detached => Some(Content::Left),

@@ -1,12 +1,15 @@
 //! Events: one thread's entry into a call, its return, and the beginnings and ends of threads and processes.
 
+use alloc::collections::BTreeMap;
 use alloc::string::String;
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use abi::Status;
 
 use crate::chunk::{Filling, word};
 use crate::effects::{self, Named};
+use crate::known::{self, Known};
 use crate::packed;
 
 /// Maximum blocks of one event: those that return in one message.
@@ -59,7 +62,12 @@ pub enum Content<T> {
     Left,
     /// These bytes, padded to whole words.
     Bytes(T),
+    /// The bytes with this digest, which are elsewhere in the recording. Only while it is read.
+    Again(u64),
 }
+
+/// Contents of a block, padded with zeros. Blocks with the same contents may share them.
+pub type Words = Arc<[u64]>;
 
 /// Memory that a process gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +77,7 @@ pub struct Block {
     /// Its size in bytes.
     pub bytes: u64,
     /// What is in it, in whole words.
-    pub content: Content<Vec<u64>>,
+    pub content: Content<Words>,
 }
 
 /// How a thread starts.
@@ -187,6 +195,8 @@ pub(crate) struct Reading {
     before: Before,
     last: Last,
     last_block: u64,
+    /// Contents by digest, of all chunks.
+    named: BTreeMap<u64, Words>,
 }
 
 impl Reading {
@@ -194,6 +204,18 @@ impl Reading {
     pub(crate) fn begin(&mut self) {
         self.last.clear();
         (self.before, self.last_block) = (Before::NONE, 0);
+    }
+
+    /// Gives the blocks of an event the contents that were only named. Chunks of several processors may name those of
+    /// each other, so all are read before. `None` if there are none of that name and size.
+    pub(crate) fn find_contents(&self, event: &mut Event) -> Option<()> {
+        for block in &mut event.blocks {
+            if let Content::Again(digest) = block.content {
+                let words = self.named.get(&digest).filter(|words| words.len() as u64 == block.bytes.div_ceil(8))?;
+                block.content = Content::Bytes(Arc::clone(words));
+            }
+        }
+        Some(())
     }
 }
 
@@ -262,6 +284,17 @@ const HAS_CHECK: u8 = WAS_LONG;
 const FLAGS: u8 = SAME_THREAD | OTHER_NUMBER | HAS_STATUS | HAS_BLOCKS;
 /// Bits of the kind.
 const KIND: u8 = 0x07;
+/// Bits of the kind of a block, below its size.
+const KIND_BITS: u32 = 3;
+/// A block with bytes.
+const PLAIN: u64 = 0;
+const ZERO: u64 = 1;
+const LEFT: u64 = 2;
+/// One with a digest and the bytes.
+const NAMED: u64 = 3;
+/// One with the digest of bytes that another has.
+const AGAIN: u64 = 4;
+const DIGEST_BYTES: usize = 8;
 /// In the place of the kind: a call and its return in one.
 const WHOLE: u8 = 7;
 /// Bytes before the words of an event: kind and flags, function, and numbers of words and of words of the buffer; of a
@@ -380,31 +413,46 @@ impl Event {
         into.filled(2 + 2 * u64::from(plain), start + length);
     }
 
-    /// Appends a block of an event. `copy` gets the room for its bytes if there are any, padded to whole words.
+    /// Appends a block of an event. `copy` gets the room for its bytes if there are any, padded to whole words. Contents
+    /// that are `known` are only named.
     pub fn write_block(
         into: &mut Filling,
         (address, bytes, content): (u64, u64, Content<()>),
+        known: &Known,
         copy: impl FnOnce(&mut [u8]),
     ) {
-        let (kind, length) = match content {
-            Content::Bytes(()) => (0, (bytes as usize).next_multiple_of(8)),
-            Content::Zero => (1, 0),
-            Content::Left => (2, 0),
-        };
+        let length = if content == Content::Bytes(()) { (bytes as usize).next_multiple_of(8) } else { 0 };
         // One block is near the other.
         let near = address ^ core::mem::replace(&mut into.last_block, address);
-        let room = into.room(packed::bytes_at_most(2) + length);
-        let start = packed::put(room, &[&[near, bytes << 2 | kind]]);
-        if length > 0 {
-            let (own, padding) = room[start..start + length].split_at_mut(bytes as usize);
-            copy(own);
-            padding.fill(0);
+        let room = into.room(packed::bytes_at_most(2) + DIGEST_BYTES + length);
+        if length == 0 {
+            let kind = if content == Content::Left { LEFT } else { ZERO };
+            let start = packed::put(room, &[&[near, bytes << KIND_BITS | kind]]);
+            return into.filled(0, start);
         }
-        into.filled(0, start + length);
+        let has_name = bytes >= known::MIN_BYTES;
+        // All kinds take the same place.
+        let kind = if has_name { NAMED } else { PLAIN };
+        let start = packed::put(room, &[&[near, bytes << KIND_BITS | kind]]);
+        let first = start + if has_name { DIGEST_BYTES } else { 0 };
+        let (own, padding) = room[first..first + length].split_at_mut(bytes as usize);
+        copy(own);
+        padding.fill(0);
+        if !has_name {
+            return into.filled(0, first + length);
+        }
+        // Of what was copied, since the memory may be a device's again.
+        let digest = known.digest(own);
+        let is_known = known.was_known(digest);
+        if is_known {
+            packed::put(room, &[&[near, bytes << KIND_BITS | AGAIN]]);
+        }
+        room[start..first].copy_from_slice(&digest.to_le_bytes());
+        into.filled(0, first + if is_known { 0 } else { length });
     }
 
-    /// Appends it to a chunk.
-    pub fn write(&self, into: &mut Filling) {
+    /// Appends it to a chunk. Contents that are `known` are only named.
+    pub fn write(&self, into: &mut Filling, known: &Known) {
         if let Some(check) = self.check {
             let Event { number, process, thread, function, .. } = *self;
             let call = Unreturned { number, process, thread, call: Some((function, check)), plain: 0 };
@@ -416,10 +464,11 @@ impl Event {
         for block in self.blocks.iter().take(MAX_BLOCKS) {
             let (content, words) = match &block.content {
                 Content::Zero => (Content::Zero, [].as_slice()),
-                Content::Left => (Content::Left, [].as_slice()),
-                Content::Bytes(words) => (Content::Bytes(()), words.as_slice()),
+                // Whoever reads has them by then.
+                Content::Left | Content::Again(_) => (Content::Left, [].as_slice()),
+                Content::Bytes(words) => (Content::Bytes(()), &**words),
             };
-            Event::write_block(into, (block.address, block.bytes, content), |room| {
+            Event::write_block(into, (block.address, block.bytes, content), known, |room| {
                 room.chunks_mut(8)
                     .zip(words)
                     .for_each(|(at, word)| at.copy_from_slice(&word.to_le_bytes()[..at.len()]));
@@ -429,7 +478,7 @@ impl Event {
 
     /// Takes an event, or a whole call, from the start of `bytes`; `None` if they are none.
     pub(crate) fn read(bytes: &mut &[u8], state: &mut Reading, into: &mut Vec<Entry>) -> Option<()> {
-        let Reading { before, last, last_block } = state;
+        let Reading { before, last, last_block, named } = state;
         let (&[first, function, words_count, buffer_count], mut rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
         let is_whole = first & KIND == WHOLE;
         let has = |flag: u8| first & flag != 0;
@@ -482,7 +531,7 @@ impl Event {
         let check = has_check.then_some(words_count);
         let plain = if has_check { buffer_count } else { 0 };
         let buffer = words.split_off(first_words);
-        let blocks = (0..block_count).map(|_| read_block(&mut rest, last_block)).collect::<Option<_>>()?;
+        let blocks = (0..block_count).map(|_| read_block(&mut rest, last_block, named)).collect::<Option<_>>()?;
         let mut event = Event { number, process, thread, kind, function, status, words, buffer, check, blocks };
         if kind == EventKind::Returned {
             event.add_named_blocks();
@@ -565,20 +614,30 @@ fn last_number(kind: EventKind, number: u64) -> u64 {
     if kind == EventKind::Called { number.wrapping_sub(1) } else { number }
 }
 
-fn read_block(rest: &mut &[u8], last: &mut u64) -> Option<Block> {
+fn read_block(rest: &mut &[u8], last: &mut u64, named: &mut BTreeMap<u64, Words>) -> Option<Block> {
     let [near, size] = packed::take(rest, 2)?.try_into().ok()?;
     let address = near ^ *last;
     *last = address;
-    let bytes = size >> 2;
-    let content = match size & 3 {
-        0 => {
+    let bytes = size >> KIND_BITS;
+    let mut take = |count: usize| -> Option<&[u8]> {
+        let (own, left) = rest.split_at_checked(count)?;
+        *rest = left;
+        Some(own)
+    };
+    let kind = size & (1 << KIND_BITS) - 1;
+    let content = match kind {
+        ZERO => Content::Zero,
+        LEFT => Content::Left,
+        AGAIN => Content::Again(word(take(DIGEST_BYTES)?)),
+        PLAIN | NAMED => {
+            let digest = if kind == NAMED { Some(word(take(DIGEST_BYTES)?)) } else { None };
             let length = usize::try_from(bytes).ok()?.checked_next_multiple_of(8)?;
-            let (own, left) = rest.split_at_checked(length)?;
-            *rest = left;
-            Content::Bytes(own.chunks_exact(8).map(word).collect())
+            let words: Words = take(length)?.chunks_exact(8).map(word).collect();
+            if let Some(digest) = digest {
+                named.insert(digest, Arc::clone(&words));
+            }
+            Content::Bytes(words)
         }
-        1 => Content::Zero,
-        2 => Content::Left,
         _ => return None,
     };
     Some(Block { address, bytes, content })

@@ -17,14 +17,16 @@ extern crate alloc;
 mod chunk;
 pub mod effects;
 mod event;
+mod known;
 mod packed;
 mod reader;
 pub mod ring;
 
 pub use chunk::{Chunk, Filling, HEADER_BYTES, chunk_head, chunk_of, complete_chunk, padding};
 pub use event::{
-    ANY_FUNCTION, Before, Block, Content, Digest, Event, EventKind, MAX_BLOCKS, Started, Unreturned, Whole,
+    ANY_FUNCTION, Before, Block, Content, Digest, Event, EventKind, MAX_BLOCKS, Started, Unreturned, Whole, Words,
 };
+pub use known::Known;
 pub use reader::{Reader, RecordingError};
 
 use alloc::vec::Vec;

@@ -97,6 +97,8 @@ impl Reader {
                     }
                 }
                 (Chunk::End, payload) => {
+                    let found = entries.iter_mut().map(|entry| reading.find_contents(&mut entry.event));
+                    found.collect::<Option<()>>().ok_or(damaged)?;
                     reader.events = in_order(entries);
                     if words_of(payload) != [reader.events.len() as u64] {
                         return Err(damaged);

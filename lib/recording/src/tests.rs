@@ -1,5 +1,6 @@
 use super::*;
 use alloc::string::ToString;
+use alloc::sync::Arc;
 use alloc::vec;
 
 fn event(number: u64, process: u64) -> Event {
@@ -14,19 +15,24 @@ fn event(number: u64, process: u64) -> Event {
         words: vec![11],
         buffer: vec![1, 2, 3],
         check: None,
-        blocks: vec![block(64, Content::Zero), block(128, Content::Bytes(vec![5, 6]))],
+        blocks: vec![block(64, Content::Zero), block(128, Content::Bytes([5, 6].into()))],
     }
 }
 
 fn file(events: &[&[Event]], count: u64) -> Vec<u8> {
+    let chunks = events.iter().map(|some| {
+        let mut chunk = Filling::default();
+        some.iter().for_each(|event| event.write(&mut chunk, &Known::new()));
+        chunk.complete().expect("events").to_vec()
+    });
+    file_with(&chunks.collect::<Vec<_>>(), count)
+}
+
+fn file_with(chunks: &[Vec<u8>], count: u64) -> Vec<u8> {
     let header = Header { functions: functions(), arenas: [(1, 2), (3, 4), (5, 6), (7, 8)], system_bytes: 9 };
     let mut bytes = chunk_of(Chunk::Header, header.words());
     bytes.extend(chunk_of(Chunk::System, [u64::from_le_bytes(*b"abcdefgh"), u64::from(b'i')]));
-    for some in events {
-        let mut chunk = Filling::default();
-        some.iter().for_each(|event| event.write(&mut chunk));
-        bytes.extend(chunk.complete().expect("events"));
-    }
+    chunks.iter().for_each(|chunk| bytes.extend(chunk));
     bytes.extend(chunk_of(Chunk::End, [count]));
     bytes
 }
@@ -236,14 +242,14 @@ fn blocks_of_a_message_are_those_that_its_words_name() {
         let mut chunk = Filling::default();
         Event::write_whole(&mut chunk, &whole, (value, &written), pieces.len());
         for (address, bytes, words) in pieces {
-            Event::write_block(&mut chunk, (*address, *bytes, Content::Bytes(())), |room| {
+            Event::write_block(&mut chunk, (*address, *bytes, Content::Bytes(())), &Known::new(), |room| {
                 room.chunks_exact_mut(8).zip(*words).for_each(|(at, word)| at.copy_from_slice(&word.to_le_bytes()));
             });
         }
         Reader::new(&file_of(chunk)).expect("a recording").into_events().remove(1).blocks
     };
     assert_eq!(of(&[]), [block(64, 16, Content::Left), block(128, 8, Content::Left)]);
-    let second = [block(64, 16, Content::Left), block(128, 8, Content::Bytes(vec![5]))];
+    let second = [block(64, 16, Content::Left), block(128, 8, Content::Bytes([5].into()))];
     assert_eq!(of(&[(128, 8, &[5])]), second);
     assert_eq!(of(&[(64, 16, &[3, 4])])[1], block(128, 8, Content::Left));
 
@@ -284,4 +290,43 @@ fn a_call_that_never_returned_comes_before_what_has_its_number() {
     let all = Reader::new(&file(&[&others, &calls], 5)).expect("a recording").into_events();
     let order: Vec<(u64, u64)> = all.iter().map(|event| (event.number, event.process)).collect();
     assert_eq!(order, [(0, 5), (1, 5), (2, 6), (3, 7), (4, 7)]);
+}
+
+#[test]
+fn contents_that_are_in_the_recording_are_only_named() {
+    let known = Known::new();
+    known.set_key([3, 4]);
+    let content = |first: u64| Content::Bytes((first..first + 100).collect());
+    let of = |number: u64, first: u64, bytes: u64| Event {
+        blocks: vec![Block { address: number << 20, bytes, content: content(first) }],
+        ..event(number, 1)
+    };
+    // The last word of some is filled up.
+    let all = [of(0, 1, 800), of(1, 2, 800), of(2, 1, 800), of(3, 1, 800), of(4, 1, 797), of(5, 2, 800)];
+    let all = all.map(|mut event| {
+        let Block { bytes, content: Content::Bytes(words), .. } = &mut event.blocks[0] else {
+            panic!("they have bytes")
+        };
+        if *bytes == 797 {
+            Arc::get_mut(words).expect("nobody shares them")[99] &= u64::MAX >> 24;
+        }
+        event
+    });
+    let mut chunks = [Filling::default(), Filling::default()];
+    all.iter().for_each(|event| event.write(&mut chunks[event.number as usize % 2], &known));
+    let lengths = chunks.each_ref().map(Filling::length);
+    // Three of six have bytes, and the second processor's chunk, which names contents of the first, is written before.
+    assert!(lengths.iter().sum::<usize>() < 3 * 800 + 400, "{lengths:?}");
+    let [mut first, mut second] = chunks;
+    let chunks = [second.complete().expect("events").to_vec(), first.complete().expect("events").to_vec()];
+    let file = file_with(&chunks, 6);
+    let read = Reader::new(&file).expect("a recording");
+    assert_eq!(read.events(), all);
+    let blocks: Vec<&Content<Words>> = read.events().iter().map(|event| &event.blocks[0].content).collect();
+    let (Content::Bytes(one), Content::Bytes(same)) = (blocks[0], blocks[2]) else { panic!("they have bytes") };
+    assert!(Arc::ptr_eq(one, same), "they share them");
+
+    // Without the chunk that has them.
+    let damaged = Reader::new(&file_with(&chunks[..1], 3)).expect_err("a name of nothing");
+    assert!(matches!(damaged, RecordingError::Damaged { .. }), "{damaged}");
 }

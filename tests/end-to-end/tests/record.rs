@@ -180,7 +180,8 @@ fn replayed_with(change: impl FnOnce(&mut recording::Event)) -> String {
     let is_allocate = |event: &&mut recording::Event| event.kind == EventKind::Called && event.function == allocate;
     change(events.iter_mut().find(is_allocate).expect("a block that was allocated"));
     let mut chunk = Filling::default();
-    events.iter().for_each(|event| event.write(&mut chunk));
+    let known = recording::Known::new();
+    events.iter().for_each(|event| event.write(&mut chunk, &known));
     let system = HEADER_BYTES + 10 * 8;
     let words = u64::from_le_bytes(bytes[system + 8..system + 16].try_into().expect("a word")) as usize;
     let mut changed = bytes[..system + HEADER_BYTES + words * 8].to_vec();
