@@ -624,7 +624,7 @@ fn read_block(rest: &mut &[u8], last: &mut u64, named: &mut BTreeMap<u64, Words>
         *rest = left;
         Some(own)
     };
-    let kind = size & (1 << KIND_BITS) - 1;
+    let kind = size & ((1 << KIND_BITS) - 1);
     let content = match kind {
         ZERO => Content::Zero,
         LEFT => Content::Left,

@@ -21,6 +21,12 @@ pub struct Known {
     slots: [AtomicU64; SLOTS],
 }
 
+impl Default for Known {
+    fn default() -> Known {
+        Known::new()
+    }
+}
+
 impl Known {
     /// None, and no key yet.
     pub const fn new() -> Known {
