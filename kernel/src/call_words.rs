@@ -37,7 +37,8 @@ const fn use_of(function: &[u8]) -> Use {
         b"channel_receive" | b"channel_try_receive" | b"channel_receive_or_add" => Use::Receives,
         b"channel_create" | b"memory_usage" => Use::Writes(1),
         b"heap_allocate" | b"stack_bounds" => Use::Writes(2),
-        b"heap_describe" | b"device_complete" => Use::Writes(4),
+        b"heap_describe" => Use::Writes(4),
+        b"device_complete" => Use::Writes(5),
         b"channel_close" | b"wait_set_create" | b"wait_set_add" | b"wait_set_remove" | b"wait_set_wait"
         | b"wait_set_alert" | b"wait_set_close" | b"process_start" | b"process_release" | b"process_id_of"
         | b"process_id" | b"parameter_length" | b"endpoint_take" | b"program_count" | b"program_changes"

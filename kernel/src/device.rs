@@ -353,7 +353,8 @@ pub fn wait_complete(
                 Err(_) => (0, Status::DeviceError),
             };
             let address = done.block.address.load(Ordering::Relaxed) as u64;
-            buffer.write_words(&[address, done.block.size() as u64, count, status as u64]);
+            let is_lent = u64::from(done.block.is_lent());
+            buffer.write_words(&[address, done.block.size() as u64, count, status as u64, is_lent]);
             return Ok(done.block.handle());
         }
         let ticket = wait::begin();

@@ -19,7 +19,7 @@ use crate::thread::{THREADS, ThreadRef};
 use crate::{cpu, memory};
 
 /// Bytes of a chunk at which it is written.
-const CHUNK_BYTES: usize = 32 << 10;
+const CHUNK_BYTES: usize = 128 << 10;
 const PROCESSORS_MAX: usize = 64;
 
 static ON: AtomicBool = AtomicBool::new(false);

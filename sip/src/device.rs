@@ -11,7 +11,7 @@ pub use abi::{DeviceKind, DeviceOperation, packets, sockets};
 pub use declared::{Declared, DeviceObject};
 
 use crate::exheap::sealed::Typed as _;
-use crate::exheap::{ExBlock, ExVec, Lendable};
+use crate::exheap::{ExBlock, ExVec, Lendable, Lent};
 use crate::raw::{self, value as kernel};
 use crate::{Deadline, Status, thread_block};
 
@@ -62,6 +62,16 @@ pub struct Completion {
     pub answer: u64,
     /// The outcome.
     pub result: Result<(), Status>,
+    /// Handle of the block that was submitted, if it is on loan.
+    lent: Option<u64>,
+}
+
+impl Completion {
+    /// Takes the block as what it was submitted as: on loan, or the process's own.
+    pub fn into_loan(self) -> Result<Lent<ExVec<u8>>, ExVec<u8>> {
+        // Whoever has the completion may have put another block into it.
+        if self.lent == Some(self.block.handle()) { Ok(Lent::new(self.block)) } else { Lent::claim(self.block) }
+    }
 }
 
 /// An operation that was not accepted, with its block.
@@ -109,8 +119,8 @@ impl Device {
     }
 
     /// Submits an operation on `bytes` bytes from the block's start, at a byte offset of the device. Returns whether it is
-    /// complete already; in any case [`complete`](Device::complete) returns the block. A lent block must be
-    /// [claimed](crate::exheap::Lent::claim) again then.
+    /// complete already; in any case [`complete`](Device::complete) returns the block. A lent block is one again by
+    /// [`Completion::into_loan`].
     pub fn submit(
         &self,
         operation: DeviceOperation,
@@ -152,13 +162,14 @@ impl Device {
         let handle = unsafe { raw::device_complete(self.handle, deadline.as_ns()) }.into_result()?;
         let answer = thread_block::message_word(2);
         let status = Status::from_number(thread_block::message_word(3));
+        let lent = (thread_block::message_word(4) != 0).then_some(handle);
         // SAFETY: the kernel has just returned the block with this handle, address and length.
         let block = unsafe { ExBlock::from_answer(handle) };
         let result = if status == Status::Ok { Ok(()) } else { Err(status) };
         match ExVec::from_block(block) {
             Ok(block) => {
                 let bytes = usize::try_from(answer).unwrap_or(usize::MAX).min(block.len());
-                Ok(Completion { bytes, block, answer, result })
+                Ok(Completion { bytes, block, answer, result, lent })
             }
             Err(_) => Err(Status::Unknown),
         }

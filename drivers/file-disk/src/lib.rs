@@ -57,12 +57,14 @@ impl Medium for FileDisk {
             Direction::Write => DeviceOperation::Write,
         };
         let address = data.as_ptr() as usize;
-        let (block, result) = match self.transfers.perform(operation, offset, data, address, bytes).await {
-            Ok(completion) if completion.result.is_ok() && completion.bytes == bytes => (completion.block, Ok(())),
-            Ok(completion) => (completion.block, Err(DiskError::DeviceError)),
-            Err(error) => (error.block, Err(DiskError::Exhausted)),
+        let (data, result) = match self.transfers.perform(operation, offset, data, address, bytes).await {
+            Ok(completion) if completion.result.is_ok() && completion.bytes == bytes => {
+                (completion.into_loan(), Ok(()))
+            }
+            Ok(completion) => (completion.into_loan(), Err(DiskError::DeviceError)),
+            Err(error) => (Lent::claim(error.block), Err(DiskError::Exhausted)),
         };
-        Transferred { data: Lent::claim(block).ok(), result }
+        Transferred { data: data.ok(), result }
     }
 
     async fn flush(&self) -> Result<(), DiskError> {

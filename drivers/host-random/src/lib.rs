@@ -77,12 +77,13 @@ fn fill(device: &Device, mut data: Block) -> (Option<Block>, Result<(), EntropyE
             return (Lent::claim(error.block).ok(), Err(EntropyError::Exhausted));
         }
         let Ok(completion) = device.complete(Deadline::NEVER) else { return (None, Err(EntropyError::DeviceError)) };
-        let Ok(block) = Lent::claim(completion.block) else { return (None, Err(EntropyError::DeviceError)) };
+        let read = if completion.result.is_ok() { completion.bytes } else { 0 };
+        let Ok(block) = completion.into_loan() else { return (None, Err(EntropyError::DeviceError)) };
         data = block;
-        if completion.result.is_err() || completion.bytes == 0 {
+        if read == 0 {
             return (Some(data), Err(EntropyError::DeviceError));
         }
-        filled += completion.bytes;
+        filled += read;
     }
     (Some(data), Ok(()))
 }

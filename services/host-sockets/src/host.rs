@@ -70,6 +70,32 @@ struct Watch {
     writer: Notify,
 }
 
+/// A block that the device has returned, or not taken.
+pub enum Returned {
+    /// With its answer.
+    Completed(Completion),
+    /// Without one.
+    Refused(ExVec<u8>),
+}
+
+impl Returned {
+    /// The block, whoever it belongs to.
+    fn into_block(self) -> ExVec<u8> {
+        match self {
+            Returned::Completed(completion) => completion.block,
+            Returned::Refused(block) => block,
+        }
+    }
+
+    /// The block, if it is on loan.
+    fn into_loan(self) -> Option<Lent<ExVec<u8>>> {
+        match self {
+            Returned::Completed(completion) => completion.into_loan().ok(),
+            Returned::Refused(block) => Lent::claim(block).ok(),
+        }
+    }
+}
+
 /// The host's socket device.
 pub struct Host {
     /// Access checks for its use.
@@ -338,18 +364,21 @@ impl Host {
         block: impl Lendable<ExVec<u8>>,
         address: usize,
         part: Range<usize>,
-    ) -> (Option<ExVec<u8>>, Result<usize, Failure>) {
+    ) -> (Option<Returned>, Result<usize, Failure>) {
         if !self.active.replace(true) {
             let waker = self.event_waiter.take();
             waker.into_iter().for_each(Waker::wake);
         }
         match self.device.submit_part(operation, offset, block, part) {
             Ok(_) => match self.take(address) {
-                Some(completion) if completion.result.is_ok() => (Some(completion.block), decoded(completion.answer)),
-                Some(completion) => (Some(completion.block), Err(Failure::Other)),
+                Some(completion) => {
+                    let answer =
+                        completion.result.map_err(|_| Failure::Other).and_then(|()| decoded(completion.answer));
+                    (Some(Returned::Completed(completion)), answer)
+                }
                 None => (None, Err(Failure::Other)),
             },
-            Err(error) => (Some(error.block), Err(Failure::Exhausted)),
+            Err(error) => (Some(Returned::Refused(error.block)), Err(Failure::Exhausted)),
         }
     }
 
@@ -372,6 +401,7 @@ impl Host {
         fill(&mut record);
         let (address, bytes) = (record.0.as_ptr() as usize, record.0.len());
         let (block, answer) = self.perform(DeviceOperation::Write, CONTROL, record.0, address, 0..bytes);
+        let block = block.map(Returned::into_block);
         let Some(block) = block else { return Err(Failure::Other) };
         let record = Record(block);
         let result = answer.map(|_| read(&record));
@@ -532,6 +562,7 @@ impl Socket {
         }
         let (address, bytes) = (block.as_ptr() as usize, block.len());
         let (block, answer) = self.host.perform(DeviceOperation::Read, self.token(), block, address, 0..bytes);
+        let block = block.map(Returned::into_block);
         match answer {
             Err(Failure::WouldBlock) => {
                 self.watch.watched.set(true);
@@ -555,6 +586,7 @@ impl Socket {
         }
         let (address, bytes) = (block.as_ptr() as usize, block.len());
         let (block, answer) = self.host.perform(DeviceOperation::Read, self.token(), block, address, 0..bytes);
+        let block = block.map(Returned::into_block);
         if answer == Err(Failure::WouldBlock) {
             self.watch.blocked_to_read.set(true);
         }
@@ -577,7 +609,7 @@ impl Socket {
             self.watch.watched.set(true);
             self.watch.blocked_to_write.set(true);
         }
-        (block.and_then(|block| Lent::claim(block).ok()), answer)
+        (block.and_then(Returned::into_loan), answer)
     }
 
     /// Writes a range of a block that this process owns.
