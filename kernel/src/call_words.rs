@@ -20,6 +20,8 @@ enum Use {
     Receives,
     /// It writes this many.
     Writes(usize),
+    /// It writes any, if it succeeds.
+    Fills,
 }
 
 macro_rules! uses {
@@ -37,8 +39,9 @@ const fn use_of(function: &[u8]) -> Use {
         b"channel_receive" | b"channel_try_receive" | b"channel_receive_or_add" => Use::Receives,
         b"channel_create" | b"memory_usage" => Use::Writes(1),
         b"heap_allocate" | b"stack_bounds" => Use::Writes(2),
-        b"heap_describe" => Use::Writes(4),
+        b"heap_describe" | b"channel_describe" => Use::Writes(4),
         b"device_complete" => Use::Writes(5),
+        b"process_wait" | b"principal_of_peer" => Use::Fills,
         b"channel_close" | b"wait_set_create" | b"wait_set_add" | b"wait_set_remove" | b"wait_set_wait"
         | b"wait_set_alert" | b"wait_set_close" | b"process_start" | b"process_release" | b"process_id_of"
         | b"process_id" | b"parameter_length" | b"endpoint_take" | b"program_count" | b"program_changes"
@@ -68,7 +71,7 @@ pub fn words_in(function: u64, arguments: &[u64]) -> usize {
     match use_by(function) {
         Use::All => MESSAGE_WORDS,
         Use::Sends => arguments.get(1).map_or(0, |message| words_of(*message)),
-        Use::Nothing | Use::Receives | Use::Writes(_) => 0,
+        Use::Nothing | Use::Receives | Use::Writes(_) | Use::Fills => 0,
     }
 }
 
@@ -80,7 +83,8 @@ pub fn words_out(function: u64, answer: &AbiReturn) -> usize {
         Use::Receives if answer.status == Status::Ok as u64 => words_of(answer.value),
         Use::Receives if answer.status == Status::Closed as u64 => MESSAGE_WORDS,
         Use::Writes(words) => words,
-        Use::Nothing | Use::Sends | Use::Receives => 0,
+        Use::Fills if answer.status == Status::Ok as u64 => MESSAGE_WORDS,
+        Use::Nothing | Use::Sends | Use::Receives | Use::Fills => 0,
     }
 }
 
@@ -132,11 +136,22 @@ mod tests {
                 }
                 Use::Writes(4) => {
                     let writes = body.contains("write_words(&exheap::describe_of(")
-                        || body.contains("device::wait_complete(caller.process, caller.thread, device, deadline, ");
+                        || body.contains("write_words(&[contract.tag, importer, u64::from(state), index])");
                     assert!(writes && mentions == 1, "{}: {body}", function.name);
                 }
+                Use::Writes(5) => {
+                    let writes =
+                        body.contains("device::wait_complete(caller.process, caller.thread, device, deadline, ");
+                    assert!(writes && mentions == 1, "{}: {body}", function.name);
+                }
+                Use::Fills => {
+                    let fills = ["Ok(put_epitaph(caller.buffer, ", "peer_principal("];
+                    assert!(fills.iter().any(|fill| body.contains(fill)), "{}: {body}", function.name);
+                    assert!(!body.contains("bytes(") && !body.contains("read_"), "{}: {body}", function.name);
+                }
                 Use::Sends | Use::Receives => assert!(body.contains("caller.buffer"), "{}: {body}", function.name),
-                Use::Writes(_) | Use::All => {}
+                Use::Writes(_) => panic!("{}: say where it writes them", function.name),
+                Use::All => {}
             }
         }
         assert!(nothing > 30, "{nothing}");
@@ -157,5 +172,7 @@ mod tests {
         assert_eq!(received(Status::Ok, u64::MAX), MESSAGE_WORDS);
         assert_eq!([received(Status::Closed, 0), received(Status::TimedOut, 0)], [MESSAGE_WORDS, 0]);
         assert_eq!(words_in(number("process_create"), &[0; 6]), MESSAGE_WORDS);
+        let waited = |status: Status| words_out(number("process_wait"), &AbiReturn { status: status as u64, value: 0 });
+        assert_eq!([waited(Status::Ok), waited(Status::TimedOut)], [MESSAGE_WORDS, 0]);
     }
 }

@@ -273,7 +273,7 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// The status with which calls of a function are only counted, if they return it without value or words: of those that
-/// wait for nothing, and that nobody sees but by what they send. [`NOT_COUNTED`] of all others.
+/// wait for nothing, or in vain, and that nobody sees but by what they send. [`NOT_COUNTED`] of all others.
 #[inline(always)]
 pub fn counted_status(function: usize) -> u64 {
     COUNTED.get(function).copied().unwrap_or(NOT_COUNTED)
@@ -292,6 +292,7 @@ static COUNTED: [u64; abi::FUNCTIONS.len()] = {
         ("event_reset", Status::Ok),
         ("event_set", Status::Ok),
         ("heap_free", Status::Ok),
+        ("process_wait", Status::TimedOut),
         ("wait_set_add", Status::Ok),
         ("wait_set_remove", Status::Ok),
     ];

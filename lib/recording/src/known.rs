@@ -10,8 +10,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 /// Contents below this size in bytes are written: looking for them takes what writing them takes.
 pub(crate) const MIN_BYTES: u64 = 256;
 const LANES: usize = 4;
-/// Digests that are known at once: 64 KiB of memory.
-const SLOTS: usize = 8192;
+/// Digests that are known at once: 256 KiB of memory.
+const SLOTS: usize = 32_768;
 
 /// The digests of contents that were written, as far as there is room: one pushes out another.
 #[derive(Debug)]
