@@ -22,6 +22,8 @@ use sip::exheap::{ExVec, Lendable, Lent};
 use sip::{Deadline, Status, executor};
 use task_sync::Notify;
 
+use crate::returned::Returned;
+
 /// Maximum number of events taken at once.
 const MAX_EVENTS: usize = 256;
 /// After this many events, their work is done before the next batch is read.
@@ -68,32 +70,6 @@ struct Watch {
     /// Notified when reading no longer blocks.
     reader: Notify,
     writer: Notify,
-}
-
-/// A block that the device has returned, or not taken.
-pub enum Returned {
-    /// With its answer.
-    Completed(Completion),
-    /// Without one.
-    Refused(ExVec<u8>),
-}
-
-impl Returned {
-    /// The block, whoever it belongs to.
-    fn into_block(self) -> ExVec<u8> {
-        match self {
-            Returned::Completed(completion) => completion.block,
-            Returned::Refused(block) => block,
-        }
-    }
-
-    /// The block, if it is on loan.
-    fn into_loan(self) -> Option<Lent<ExVec<u8>>> {
-        match self {
-            Returned::Completed(completion) => completion.into_loan().ok(),
-            Returned::Refused(block) => Lent::claim(block).ok(),
-        }
-    }
 }
 
 /// The host's socket device.

@@ -17,6 +17,7 @@ mod failures;
 mod host;
 mod ip;
 mod ping;
+mod returned;
 mod tcp;
 mod transfer;
 mod udp;
