@@ -30,7 +30,7 @@ pub use folder::{Expected, sample, sparse};
 pub use live::{Live, Process, free_port};
 pub use load::{Answer, Load, Question, Server, ask_on, connect};
 pub use machine::Machine;
-pub use run::{BUILD_LIMIT, LIMIT, Run, finish};
+pub use run::{BUILD_LIMIT, LIMIT, Run, finish, without_notes};
 pub use site::{Site, client, slack};
 pub use supervisor::{Running, Supervisor};
 pub use terminal::Terminal;

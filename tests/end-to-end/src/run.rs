@@ -15,6 +15,12 @@ pub const BUILD_LIMIT: Duration = Duration::from_secs(600);
 /// How lines of the tool begin that depend on the host and on what else it does.
 const NOTES: [&str; 2] = ["sing: installing ", "sing: waiting for another build "];
 
+/// What the tool said on standard error, without the lines that depend on the host and on other tests.
+pub fn without_notes(errors: &str) -> String {
+    let is_note = |line: &&str| NOTES.iter().any(|note| line.starts_with(note));
+    errors.split_inclusive('\n').filter(|line| !is_note(line)).collect()
+}
+
 /// The result of a run.
 #[derive(Debug)]
 pub struct Run {
@@ -62,8 +68,7 @@ impl Run {
     /// this host, and on builds of other tests. Returns its output as text.
     #[track_caller]
     pub fn succeeded(&self) -> String {
-        let is_note = |line: &str| NOTES.iter().any(|note| line.starts_with(note));
-        let is_silent = self.errors.lines().all(is_note);
+        let is_silent = without_notes(&self.errors).is_empty();
         assert!(self.status == Some(0) && is_silent, "this should have worked without a word:\n{self}");
         self.text()
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use end_to_end::{machine_program, repository, sing, target};
+use end_to_end::{machine_program, repository, sing, target, without_notes};
 use recording::{Chunk, EventKind, Filling, HEADER_BYTES, Reader, chunk_of, complete_chunk};
 use tempfile::TempDir;
 
@@ -15,7 +15,7 @@ fn run(words: &[&str]) -> Output {
 }
 
 fn errors(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    without_notes(&String::from_utf8_lossy(&output.stderr))
 }
 
 fn text(output: &Output) -> String {
