@@ -275,8 +275,8 @@ macro_rules! for_each_function {
             group "Paged memory" {
                 #[doc = "Adds zeroed pages right behind an allocation, by the address that memory_allocate returned: it is one allocation still. QuotaExceeded as for memory_allocate. WouldBlock if the pages behind it are not free: nothing has changed, and the caller may allocate anew and copy. In a window, Exhausted if the machine has no more pages, and BadArgument beyond its end."]
                 fn memory_grow(address, pages) -> "address of the first new page";
-                #[doc = "Reserves a window: `limits::WINDOW_BYTES` of addresses without pages, which memory_grow adds from its start, without a copy ever, and memory_free gives up with all of them. An access behind them is a fault. QuotaExceeded if the caller's kernel memory is exhausted: see `limits::WINDOW_KERNEL_BYTES`. NotFound on a machine that reserves no addresses; Exhausted if all of its windows are taken."]
-                fn memory_reserve() -> "address of the window";
+                #[doc = "Reserves a window: `limits::WINDOW_BYTES` of addresses with this many zeroed pages, or none, at its start, behind which memory_grow adds others, without a copy ever; memory_free gives it up with all of them. An access behind them is a fault. QuotaExceeded if the caller's pages or its kernel memory are exhausted: see `limits::WINDOW_KERNEL_BYTES`. BadArgument if the pages are more than a window has. NotFound on a machine that reserves no addresses; Exhausted if all of its windows are taken, or it has no more pages."]
+                fn memory_reserve(pages) -> "address of the window";
             }
         }
     };

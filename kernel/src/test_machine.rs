@@ -96,7 +96,14 @@ impl Machine for TestMachine {
     fn guard(&self, _: usize, _: usize) {}
     fn decommit(&self, _: usize, _: usize) {}
     fn window_map(&self, _: usize, _: usize, _: usize) -> Result<(), MapError> {
+        domains::MAPPED_WINDOWS.fetch_add(1, Ordering::Relaxed);
         if domains::HAS_FRAMES.load(Ordering::Relaxed) { Ok(()) } else { Err(MapError) }
+    }
+    fn window_release(&self, _: usize, _: usize) {
+        domains::RELEASED.fetch_add(1, Ordering::Relaxed);
+    }
+    fn window_clear(&self, _: usize, _: usize) -> bool {
+        domains::CLEARS_WINDOWS.load(Ordering::Relaxed)
     }
     fn map_image(&self, _: &[Segment<'_>]) -> Result<(), MapError> {
         Err(MapError)

@@ -20,16 +20,19 @@ pub struct Window {
 }
 
 impl Window {
-    /// Reserves a window without pages.
+    /// Reserves a window with this many zeroed pages of [`PAGE_BYTES`], or with none. That takes less time than to
+    /// [grow](Window::grow) it afterwards.
     ///
     /// # Errors
-    /// [`Status::NotFound`] if the machine reserves no addresses; [`Status::QuotaExceeded`] if the quota of kernel memory
-    /// is exhausted; [`Status::Exhausted`] if there is no window left.
-    pub fn reserve() -> Result<Window, Status> {
+    /// [`Status::NotFound`] if the machine reserves no addresses; [`Status::QuotaExceeded`] if the quota of pages or of
+    /// kernel memory is exhausted; [`Status::Exhausted`] if there is no window left, or not so many pages;
+    /// [`Status::BadArgument`] if a window is smaller.
+    pub fn reserve(pages: usize) -> Result<Window, Status> {
+        let bytes = pages.checked_mul(PAGE_BYTES).ok_or(Status::BadArgument)?;
         // SAFETY: the window is new and has no other owner.
-        let address = unsafe { raw::memory_reserve() }.into_result()?;
+        let address = unsafe { raw::memory_reserve(pages as u64) }.into_result()?;
         let start = NonNull::new(core::ptr::with_exposed_provenance_mut(address as usize)).ok_or(Status::NotFound)?;
-        Ok(Window { start, bytes: 0 })
+        Ok(Window { start, bytes })
     }
 
     /// Adds zeroed pages of [`PAGE_BYTES`]. Nothing moves.

@@ -295,6 +295,11 @@ pub trait Machine: Sync {
     /// Takes all pages of the window at this address away: when it returns, no processor reaches them there, and what was
     /// in them is gone, except from pages of [`Layout::memory`]. May wait for other processors: the caller holds no lock.
     fn window_release(&self, _address: usize, _bytes: usize) {}
+    /// Zeroes these pages of a window where they are, all that it has and that nobody uses, if that takes less time than to
+    /// release them and map others; whether it has. They stay as they are mapped.
+    fn window_clear(&self, _address: usize, _bytes: usize) -> bool {
+        false
+    }
     /// Maps the segments of one image. All or nothing.
     fn map_image(&self, segments: &[Segment<'_>]) -> Result<(), MapError>;
     /// Blocks on this processor until [`wake`](Machine::wake) is called for it or until `deadline_ns` of

@@ -42,6 +42,7 @@ mod keeper;
 mod lookups;
 mod machine;
 mod output;
+mod page_map;
 mod pool;
 mod power_button;
 #[allow(unsafe_code)]

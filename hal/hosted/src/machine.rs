@@ -245,6 +245,10 @@ impl Machine for Hosted {
         self.reservation.window_release(address, bytes);
     }
 
+    fn window_clear(&self, address: usize, bytes: usize) -> bool {
+        self.reservation.window_clear(address, bytes)
+    }
+
     /// An exact answer costs a system call per stack; host memory is not the scarce resource, so a typical depth will do.
     fn stack_in_use(&self, _address: usize, bytes: usize) -> usize {
         bytes.min(STACK_RESERVE_BYTES)

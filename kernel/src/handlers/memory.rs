@@ -35,8 +35,9 @@ pub fn memory_grow(address: u64, pages: u64) -> Result<u64, Status> {
     caller()?.process.grow_pages(address as usize, pages).map(|added| added as u64)
 }
 
-pub fn memory_reserve() -> Result<u64, Status> {
-    caller()?.process.reserve_window().map(|address| address as u64)
+pub fn memory_reserve(pages: u64) -> Result<u64, Status> {
+    let pages = usize::try_from(pages).map_err(|_| Status::BadArgument)?;
+    caller()?.process.reserve_window(pages).map(|address| address as u64)
 }
 
 pub fn memory_free(address: u64) -> Result<u64, Status> {

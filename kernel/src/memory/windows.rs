@@ -2,7 +2,8 @@
 //!
 //! The pages are runs of the arena like any others. A machine with page tables of its own has them at the window's
 //! addresses too; a hosted one has pages of the host there, and leaves those of the arena untouched. Addresses are
-//! handed out and returned whole. Deliberately not here: whose a window is, which is in `process::windows`.
+//! handed out and returned whole. Of a few that are free, the machine's pages stay mapped, zeroed: whoever wants as many
+//! gets them without a change of page tables and without a page fault. Deliberately not here: whose a window is, which is in `process::windows`.
 
 use alloc::vec::Vec;
 
@@ -17,11 +18,18 @@ use crate::space::SpaceRef;
 
 /// Windows that are free, and the number of those that were ever used.
 struct Free {
-    list: Vec<usize>,
+    /// Without pages.
+    cold: Vec<usize>,
+    /// With so many zeroed pages still mapped, outside of domains. Those that were freed last are the last.
+    warm: Vec<(usize, usize)>,
     made: usize,
 }
 
-static FREE: SpinLock<Free> = SpinLock::new(Free { list: Vec::new(), made: 0 });
+static FREE: SpinLock<Free> = SpinLock::new(Free { cold: Vec::new(), warm: Vec::new(), made: 0 });
+
+/// Maximum number of windows that stay mapped, and of the pages of each.
+const MAX_WARM: usize = 64;
+const MAX_WARM_PAGES: usize = 512;
 
 /// A window with its pages. Whoever has it gives it back by [`free`].
 pub struct Window {
@@ -29,6 +37,8 @@ pub struct Window {
     pub address: usize,
     /// Number of its pages, from the start.
     pub pages: usize,
+    /// If it has none, number of zeroed pages that are still mapped there, of nobody.
+    warm: usize,
     /// Runs of the arena that are behind them, in order: address, number of pages.
     parts: Vec<(usize, usize)>,
 }
@@ -45,22 +55,35 @@ pub fn has_any() -> bool {
     machine().layout().windows.bytes > 0
 }
 
-/// Takes a window without pages.
-pub fn take() -> Option<Window> {
+/// Takes a window, to be grown by this many pages, mapped in a domain's space or in everybody's. Whoever takes one for
+/// no pages finds nothing there.
+pub fn take(pages: usize, in_domain: bool) -> Option<Window> {
     let arena = machine().layout().windows;
     let mut free = FREE.lock();
-    let address = match free.list.pop() {
+    let is_fitting = |&(_, warm): &(usize, usize)| !in_domain && pages > 0 && warm == pages;
+    if let Some(index) = free.warm.iter().rposition(is_fitting) {
+        let (address, warm) = free.warm.remove(index);
+        return Some(Window { address, pages: 0, warm, parts: Vec::new() });
+    }
+    let address = match free.cold.pop() {
         Some(address) => address,
         None if free.made < arena.bytes / WINDOW_BYTES => {
             // Room for every window, so that returning one does not allocate.
             let more = free.made + 1;
-            free.list.try_reserve(more).ok()?;
+            free.cold.try_reserve(more).ok()?;
+            let warm = MAX_WARM.saturating_sub(free.warm.len());
+            free.warm.try_reserve(warm).ok()?;
             free.made = more;
             arena.base + (more - 1) * WINDOW_BYTES
         }
-        None => return None,
+        None => {
+            let (address, warm) = free.warm.pop()?;
+            drop(free);
+            machine().window_release(address, warm * PAGE_BYTES);
+            address
+        }
     };
-    Some(Window { address, pages: 0, parts: Vec::new() })
+    Some(Window { address, pages: 0, warm: 0, parts: Vec::new() })
 }
 
 /// Adds zeroed pages behind those of a window, mapped in a space; whether there were any. The caller has made sure that
@@ -70,6 +93,7 @@ pub fn grow(window: &mut Window, more: usize, space: Option<SpaceRef>) -> bool {
     let (address, bytes) = (window.address + window.pages * PAGE_BYTES, more * PAGE_BYTES);
     let mapped: Result<(), MapError> = match space {
         Some(space) => space.map_private(address, memory, bytes),
+        None if window.pages == 0 && window.warm == more => Ok(()),
         None => machine().window_map(address, memory, bytes),
     };
     if mapped.is_err() {
@@ -81,6 +105,7 @@ pub fn grow(window: &mut Window, more: usize, space: Option<SpaceRef>) -> bool {
         return false;
     }
     window.pages += more;
+    window.warm = 0;
     true
 }
 
@@ -104,14 +129,34 @@ fn add_pages(window: &mut Window, more: usize) -> Option<usize> {
 /// Frees a window with its pages, mapped in a space. The caller holds no lock and may be preempted.
 pub fn free(mut window: Window, space: Option<SpaceRef>) {
     let bytes = window.pages * PAGE_BYTES;
-    match space {
-        _ if bytes == 0 => {}
-        Some(space) => space.unmap(window.address, bytes),
-        None => machine().window_release(window.address, bytes),
-    }
+    let warm = match space {
+        _ if bytes == 0 => window.warm,
+        Some(space) => {
+            space.unmap(window.address, bytes);
+            0
+        }
+        None if may_stay(window.pages) && machine().window_clear(window.address, bytes) => window.pages,
+        None => {
+            machine().window_release(window.address, bytes);
+            0
+        }
+    };
     while let Some((address, count)) = window.parts.pop() {
         free_pages(address, count, None);
         preempt::pause();
     }
-    FREE.lock().list.push(window.address);
+    let mut free = FREE.lock();
+    if warm > 0 && free.warm.len() < MAX_WARM {
+        free.warm.push((window.address, warm));
+        return;
+    }
+    drop(free);
+    if warm > 0 {
+        machine().window_release(window.address, warm * PAGE_BYTES);
+    }
+    FREE.lock().cold.push(window.address);
+}
+
+fn may_stay(pages: usize) -> bool {
+    pages <= MAX_WARM_PAGES && FREE.lock().warm.len() < MAX_WARM
 }

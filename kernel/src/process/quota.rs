@@ -272,7 +272,7 @@ impl Slot<Process> {
     /// # Errors
     /// There is no such allocation, the quota is exhausted, or the pages behind it are not free.
     pub fn grow_pages(&self, address: usize, more: usize) -> Result<usize, Status> {
-        let allowed = self.quota().memory_kib as usize * 1024 / PAGE_BYTES;
+        let allowed = self.allowed_pages();
         if more == 0 {
             return Err(Status::BadArgument);
         }
@@ -407,7 +407,12 @@ impl Slot<Process> {
 
     /// Pages used and allowed.
     pub fn page_usage(&self) -> (usize, usize) {
-        (self.pages.lock().count, self.quota().memory_kib as usize * 1024 / PAGE_BYTES)
+        (self.pages.lock().count, self.allowed_pages())
+    }
+
+    /// Number of pages that its manifest allows.
+    pub(super) fn allowed_pages(&self) -> usize {
+        self.quota().memory_kib as usize * 1024 / PAGE_BYTES
     }
 }
 

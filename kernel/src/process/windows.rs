@@ -16,22 +16,55 @@ use crate::slab::Slot;
 const MAX_PAGES: usize = WINDOW_BYTES / PAGE_BYTES;
 
 impl Slot<Process> {
-    /// Reserves a window; returns its address.
+    /// Reserves a window with this many pages; returns its address.
     ///
     /// # Errors
-    /// The machine has none, all are taken, or the quota of kernel memory is exhausted.
-    pub fn reserve_window(&self) -> Result<usize, Status> {
+    /// The machine has none, all are taken, it has not so many pages, or a quota is exhausted.
+    pub fn reserve_window(&self, pages: usize) -> Result<usize, Status> {
         if !windows::has_any() {
             return Err(Status::NotFound);
         }
+        if pages > MAX_PAGES {
+            return Err(Status::BadArgument);
+        }
         self.charge_kernel(WINDOW_KERNEL_BYTES)?;
-        let Some(window) = windows::take() else {
+        let Some(mut window) = windows::take(pages, self.space.get().is_some()) else {
             self.refund_kernel(WINDOW_KERNEL_BYTES);
             return Err(Status::Exhausted);
         };
+        // Nobody else finds it before it has its pages.
+        if let Err(status) = self.add_first_pages(&mut window, pages) {
+            self.release_window(window);
+            return Err(status);
+        }
         let address = window.address;
         self.pages.lock().windows.push(window);
+        if pages > 0 {
+            self.trace.add(TraceKind::MemoryAllocated, address as u64, pages as u64);
+        }
         Ok(address)
+    }
+
+    /// Adds the first pages to a window that nobody else has; all or none.
+    fn add_first_pages(&self, window: &mut Window, count: usize) -> Result<(), Status> {
+        if count == 0 {
+            return Ok(());
+        }
+        let allowed = self.allowed_pages();
+        let mut pages = self.pages.lock();
+        if pages.count.checked_add(count).is_none_or(|sum| sum > allowed) {
+            drop(pages);
+            return Err(self.quota_exceeded(QUOTA_MEMORY));
+        }
+        pages.count += count;
+        drop(pages);
+        let no_room = || no_room(count.saturating_mul(PAGE_BYTES));
+        let mut grow = || windows::grow(window, count, self.space.get()).then_some(()).ok_or_else(no_room);
+        let grown = self.may_grow().and_then(|()| grow());
+        if grown.is_err() {
+            self.pages.lock().count -= count;
+        }
+        grown
     }
 
     /// Adds pages to a window; returns the address of the first. `None` if it has no window there.
@@ -114,7 +147,7 @@ mod tests {
         let _alone = alone();
         let process = process();
         let (before, held) = (memory::usage().0, process.held_bytes());
-        let window = process.reserve_window().expect("a window");
+        let window = process.reserve_window(0).expect("a window");
         assert!(window.is_multiple_of(WINDOW_BYTES));
         assert_eq!(process.grow_pages(window, 3), Ok(window));
         assert_eq!(process.grow_pages(window, 5), Ok(window + 3 * PAGE_BYTES));
@@ -134,7 +167,7 @@ mod tests {
         let _alone = alone();
         let process = process();
         let before = memory::usage().0;
-        let window = process.reserve_window().expect("a window");
+        let window = process.reserve_window(0).expect("a window");
         assert_eq!(process.grow_pages(window, 2), Ok(window));
         domains::HAS_FRAMES.store(false, Ordering::Relaxed);
         assert_eq!(process.grow_pages(window, 2), Err(Status::Exhausted));
@@ -149,14 +182,57 @@ mod tests {
     fn windows_end_with_their_process_and_are_given_again() {
         let _alone = alone();
         let (first, second) = (process(), process());
-        let windows = [first.reserve_window(), second.reserve_window()].map(|window| window.expect("a window"));
+        let windows = [first.reserve_window(0), second.reserve_window(0)].map(|window| window.expect("a window"));
         assert_ne!(windows[0], windows[1]);
-        assert_eq!(first.reserve_window(), Err(Status::Exhausted), "the test machine has two");
+        assert_eq!(first.reserve_window(0), Err(Status::Exhausted), "the test machine has two");
         assert_eq!(second.grow_pages(windows[0], 1), Err(Status::BadArgument), "it is another's");
         assert_eq!(second.free_pages(windows[0]), Err(Status::BadArgument), "it is another's");
         end(first, Epitaph::exited(0));
-        assert_eq!(second.reserve_window(), Ok(windows[0]));
+        assert_eq!(second.reserve_window(0), Ok(windows[0]));
         end(second, Epitaph::exited(0));
+    }
+
+    #[test]
+    fn a_window_is_reserved_with_its_pages_or_not_at_all() {
+        let _alone = alone();
+        let process = process();
+        let before = (memory::usage().0, process.held_bytes());
+        assert_eq!(process.reserve_window(MAX_PAGES + 1), Err(Status::BadArgument));
+        assert_eq!(process.reserve_window(ALLOWED + 1), Err(Status::QuotaExceeded));
+        domains::HAS_FRAMES.store(false, Ordering::Relaxed);
+        assert_eq!(process.reserve_window(2), Err(Status::Exhausted));
+        domains::HAS_FRAMES.store(true, Ordering::Relaxed);
+        assert_eq!((process.page_usage().0, memory::usage().0, process.held_bytes()), (0, before.0, before.1));
+        let window = process.reserve_window(3).expect("a window");
+        assert_eq!((process.page_usage().0, memory::usage().0 - before.0), (3, 3));
+        assert_eq!(process.grow_pages(window, 1), Ok(window + 3 * PAGE_BYTES));
+        assert_eq!(process.free_pages(window), Ok(4));
+        assert_eq!((process.page_usage().0, memory::usage().0, process.held_bytes()), (0, before.0, before.1));
+        end(process, Epitaph::exited(0));
+    }
+
+    #[test]
+    fn pages_that_were_cleared_stay_for_whoever_wants_as_many() {
+        let _alone = alone();
+        let process = process();
+        let counts = || [domains::MAPPED_WINDOWS.load(Ordering::Relaxed), domains::RELEASED.load(Ordering::Relaxed)];
+        domains::CLEARS_WINDOWS.store(true, Ordering::Relaxed);
+        let window = process.reserve_window(3).expect("a window");
+        assert_eq!(process.free_pages(window), Ok(3));
+        let [mapped, released] = counts();
+        assert_eq!(process.reserve_window(3), Ok(window));
+        assert_eq!(counts(), [mapped, released], "the pages were there");
+        assert_eq!(process.free_pages(window), Ok(3));
+        let other = process.reserve_window(2).expect("a window");
+        assert_eq!(counts(), [mapped + 1, released]);
+        assert_ne!(other, window, "it has another number of pages");
+        // The test machine has two: for no pages, those of the other are taken away first.
+        assert_eq!(process.reserve_window(0), Ok(window));
+        assert_eq!(counts(), [mapped + 1, released + 1]);
+        domains::CLEARS_WINDOWS.store(false, Ordering::Relaxed);
+        assert_eq!((process.free_pages(window), process.free_pages(other)), (Ok(0), Ok(2)));
+        assert_eq!(counts(), [mapped + 1, released + 2]);
+        end(process, Epitaph::exited(0));
     }
 
     #[test]
@@ -164,10 +240,10 @@ mod tests {
         let _alone = alone();
         let process = process();
         process.kernel_quota.store(WINDOW_KERNEL_BYTES, Ordering::Relaxed);
-        let window = process.reserve_window().expect("a window");
-        assert_eq!(process.reserve_window(), Err(Status::QuotaExceeded));
+        let window = process.reserve_window(0).expect("a window");
+        assert_eq!(process.reserve_window(0), Err(Status::QuotaExceeded));
         assert_eq!(process.free_pages(window), Ok(0));
-        assert_eq!(process.reserve_window(), Ok(window));
+        assert_eq!(process.reserve_window(0), Ok(window));
         end(process, Epitaph::exited(0));
     }
 }

@@ -70,18 +70,17 @@ pub fn scratch(bytes: &[u8]) -> &'static [u8] {
     }
 }
 
-/// Whether all of it lies in windows. They get pages as they grow, and lose them when they are reserved anew.
+/// Whether all of it lies in windows. They get pages as they grow, and lose them when they get their first ones anew.
 fn is_of_window(address: usize, bytes: usize) -> bool {
     let windows = machine().layout().windows;
     let is_page = address.is_multiple_of(PAGE_BYTES) && bytes.is_multiple_of(PAGE_BYTES);
     if !windows.contains(address) || bytes > windows.bytes - (address - windows.base) || !is_page {
         return false;
     }
-    if bytes == 0 {
-        machine().window_release(address & !(WINDOW_BYTES - 1), WINDOW_BYTES);
-        return true;
+    if address.is_multiple_of(WINDOW_BYTES) {
+        machine().window_release(address, WINDOW_BYTES);
     }
-    machine().window_map(address, 0, bytes).is_ok()
+    bytes == 0 || machine().window_map(address, 0, bytes).is_ok()
 }
 
 fn is_inside(address: usize, bytes: usize) -> bool {

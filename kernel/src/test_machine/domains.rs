@@ -3,7 +3,7 @@
 use super::std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::std::sync::{Mutex, MutexGuard, PoisonError};
 use alloc::boxed::Box;
-use core::sync::atomic::{AtomicBool, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use abi::limits::PAGE_BYTES;
 use hal_api::{DomainAccess, DomainContext, DomainExit, DomainId, MapError};
@@ -15,6 +15,11 @@ pub const GATES: usize = 0x7000_0000;
 
 /// Whether there is memory for page tables; tests clear it.
 pub static HAS_FRAMES: AtomicBool = AtomicBool::new(true);
+/// Whether windows are cleared where they are.
+pub static CLEARS_WINDOWS: AtomicBool = AtomicBool::new(false);
+/// Number of times that pages were mapped in a window, and that a window was released.
+pub static MAPPED_WINDOWS: AtomicUsize = AtomicUsize::new(0);
+pub static RELEASED: AtomicUsize = AtomicUsize::new(0);
 
 /// What a thread does each time it runs in a domain.
 type Step = Box<dyn FnMut(&mut DomainContext) -> DomainExit + Send>;

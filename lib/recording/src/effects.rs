@@ -223,8 +223,7 @@ pub fn named(function: usize, arguments: [u64; 2], (status, value): (u64, u64), 
         Memory::NewBlock | Memory::Detached | Memory::Completed | Memory::ZeroBlock | Memory::RestOfBlock if is_ok => {
             Names::one(value, word(0), word(1))
         }
-        Memory::ZeroPages if is_ok => pages(arguments[0]),
-        Memory::Window if is_ok => pages(0),
+        Memory::ZeroPages | Memory::Window if is_ok => pages(arguments[0]),
         Memory::MorePages if is_ok => pages(arguments[1]),
         _ => Names::NONE,
     }

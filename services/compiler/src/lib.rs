@@ -82,7 +82,7 @@ fn image(
 
 /// What is wanted, but checked where this machine cannot run code that is guarded.
 fn bounds(wanted: &str) -> Bounds {
-    match Window::reserve() {
+    match Window::reserve(0) {
         _ if wanted == "checked" => Bounds::Checked,
         Err(Status::NotFound) => Bounds::Checked,
         _ => Bounds::Guarded,

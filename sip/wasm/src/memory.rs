@@ -38,15 +38,29 @@ struct Allocation {
 impl LinearMemory {
     /// Memory of the minimum of pages, all zero, where code with these bounds has it.
     pub(crate) fn new(bounds: Bounds, limits: Limits) -> Result<LinearMemory, StartError> {
-        let place = match bounds {
-            Bounds::Checked => Place::Allocated(Allocation { start: NonNull::dangling(), bytes: 0 }),
-            Bounds::Guarded => Place::Window(Window::reserve().map_err(StartError::Window)?),
-        };
-        let mut memory = LinearMemory { place, max_pages: limits.max.min(MAX_MEMORY_PAGES) };
-        match memory.grow(limits.min) {
-            Some(_) => Ok(memory),
-            None => Err(StartError::Memory { pages: limits.min }),
+        let max_pages = limits.max.min(MAX_MEMORY_PAGES);
+        let too_large = StartError::Memory { pages: limits.min };
+        if limits.min > max_pages {
+            return Err(too_large);
         }
+        let bytes =
+            usize::try_from(limits.min * WASM_PAGE_BYTES).map_err(|_| StartError::Memory { pages: limits.min })?;
+        let place = match bounds {
+            Bounds::Checked => {
+                let mut allocation = Allocation { start: NonNull::dangling(), bytes: 0 };
+                allocation.grow(bytes).ok_or(too_large)?;
+                Place::Allocated(allocation)
+            }
+            Bounds::Guarded => Place::Window(match Window::reserve(bytes / ALIGNMENT) {
+                Ok(window) => window,
+                // Without pages it fails if the addresses are what is missing.
+                Err(_) => match Window::reserve(0) {
+                    Ok(_) => return Err(too_large),
+                    Err(status) => return Err(StartError::Window(status)),
+                },
+            }),
+        };
+        Ok(LinearMemory { place, max_pages })
     }
 
     /// Adds pages, all zero; returns the former number of pages, or `None` if there is not enough.

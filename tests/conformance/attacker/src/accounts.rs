@@ -301,7 +301,7 @@ fn grown() {
 }
 
 fn windows() {
-    while let Ok(window) = abi("memory_reserve", &[]) {
+    while let Ok(window) = abi("memory_reserve", &[0]) {
         must("memory_grow", &[window, 2]);
     }
 }

@@ -163,7 +163,7 @@ fn growing_threads() {
 /// A window grows from its start by zeroed pages, and is freed as a whole; claims are refused, and change nothing.
 fn windows() {
     let before = must("memory_usage", &[]);
-    let window = must("memory_reserve", &[]);
+    let window = must("memory_reserve", &[0]);
     assert!(window.is_multiple_of(WINDOW_BYTES as u64), "not aligned");
     assert_eq!(must("memory_usage", &[]), before, "addresses are no pages");
     for claim in [0, 1, window + 4096, window - 4096, window + WINDOW_BYTES as u64, window - WINDOW_BYTES as u64] {
@@ -192,24 +192,57 @@ fn windows() {
     refused("memory_free", &[window], &[Status::BadArgument]);
     refused("memory_grow", &[window, 1], &[Status::BadArgument]);
     assert_eq!(must("memory_usage", &[]), before, "all was freed");
-    let again = must("memory_reserve", &[]);
+    let again = must("memory_reserve", &[0]);
     must("memory_grow", &[again, 8]);
     assert_eq!((byte_at(again), byte_at(again + 8 * 4096 - 1)), (0, 0), "what another left");
     must("memory_free", &[again]);
+    for pages in [1 + WINDOW_BYTES as u64 / 4096, 1 << 52, u64::MAX] {
+        refused("memory_reserve", &[pages], &[Status::BadArgument]);
+    }
+    refused("memory_reserve", &[WINDOW_BYTES as u64 / 4096], &[Status::QuotaExceeded]);
+    assert_eq!(must("memory_usage", &[]), before, "what was refused is charged");
+    windows_with_pages(before);
     many_windows();
+}
+
+/// Windows that come with pages, few and many of them written to: those of the next owner are zeroed, and can grow.
+fn windows_with_pages(before: u64) {
+    for round in 0..40 {
+        let pages = [1, 17, 272, 600][round % 4];
+        let window = must("memory_reserve", &[pages]);
+        assert_eq!(must("memory_usage", &[]), before + pages, "pages are charged");
+        let written = if round % 8 < 4 { 3 } else { pages.min(100) };
+        for page in 0..pages {
+            assert_eq!(byte_at(window + page * 4096 + 77), 0, "page {page} of {pages} in round {round}");
+        }
+        for page in 0..written {
+            set_byte(window + (page * 7 % pages) * 4096 + 77, 9);
+        }
+        let end = must("memory_grow", &[window, 2]);
+        assert_eq!((end, byte_at(end), byte_at(end + 2 * 4096 - 1)), (window + pages * 4096, 0, 0), "new pages");
+        assert_eq!(must("memory_free", &[window]), pages + 2, "pages freed");
+        // As many as there were, some of which have been written to.
+        let again = must("memory_reserve", &[pages + 2]);
+        for page in 0..pages + 2 {
+            assert_eq!(byte_at(again + page * 4096 + 77), 0, "page {page} of {pages}, reserved again");
+            set_byte(again + page * 4096 + 77, 1);
+        }
+        assert_eq!(must("memory_free", &[again]), pages + 2, "pages freed");
+    }
+    assert_eq!(must("memory_usage", &[]), before, "all was freed");
 }
 
 /// Windows are bounded by the quota of kernel memory, and each is another.
 fn many_windows() {
     let mut all = Vec::new();
-    while let Ok(window) = abi("memory_reserve", &[]) {
+    while let Ok(window) = abi("memory_reserve", &[0]) {
         assert!(!all.contains(&window), "a window is given twice");
         must("memory_grow", &[window, 1]);
         set_byte(window, 1);
         all.push(window);
         assert!(all.len() < 4096, "nothing bounds them");
     }
-    refused("memory_reserve", &[], &[Status::QuotaExceeded]);
+    refused("memory_reserve", &[0], &[Status::QuotaExceeded]);
     assert!(all.len() > 8, "{} windows", all.len());
     for window in all {
         assert_eq!(must("memory_free", &[window]), 1, "pages freed");
@@ -219,7 +252,7 @@ fn many_windows() {
 /// Two threads grow one window that a third may free meanwhile: no page is counted twice.
 fn windows_of_threads() {
     for round in 0..50 {
-        let window = must("memory_reserve", &[]);
+        let window = must("memory_reserve", &[0]);
         let grown = Arc::new(AtomicU64::new(0));
         let grow = {
             let grown = Arc::clone(&grown);

@@ -14,22 +14,32 @@ pub(crate) const ACTS: &[(&str, Act)] = &[
     ("read-null", |_| read_from(0)),
     ("write-null", |_| write_to(0)),
     ("read-wild", |_| read_from(0x1234_5678_9000)),
-    ("read-window", |_| read_from(must("memory_reserve", &[]) as usize)),
+    ("read-window", |_| read_from(must("memory_reserve", &[0]) as usize)),
     ("write-behind-window", |_| {
-        let window = must("memory_reserve", &[]);
+        let window = must("memory_reserve", &[0]);
         must("memory_grow", &[window, 3]);
         crate::raw::set_byte(window + 3 * 4096 - 1, 1);
         write_to(window as usize + 3 * 4096)
     }),
+    // Fewer pages may stay mapped, zeroed.
     ("read-freed-window", |_| {
-        let window = must("memory_reserve", &[]);
-        must("memory_grow", &[window, 3]);
+        let window = must("memory_reserve", &[600]);
         crate::raw::set_byte(window, 1);
         must("memory_free", &[window]);
         read_from(window as usize)
     }),
+    ("read-window-of-no-pages-again", |_| {
+        free_windows();
+        read_from(must("memory_reserve", &[0]) as usize)
+    }),
+    ("write-behind-window-again", |_| {
+        free_windows();
+        let window = must("memory_reserve", &[3]);
+        crate::raw::set_byte(window + 3 * 4096 - 1, 1);
+        write_to(window as usize + 3 * 4096)
+    }),
     ("jump-window", |_| {
-        let window = must("memory_reserve", &[]);
+        let window = must("memory_reserve", &[0]);
         must("memory_grow", &[window, 1]);
         execute_at(window as usize)
     }),
@@ -41,6 +51,15 @@ pub(crate) const ACTS: &[(&str, Act)] = &[
     ("fault-on-thread", |_| on_thread(|| _ = read_from(0))),
     ("fault-without-stack", |_| fault_without_stack()),
 ];
+
+/// Takes and frees windows with 1 to 5 pages, so that some of each are free.
+fn free_windows() {
+    let windows: [u64; 5] = core::array::from_fn(|index| must("memory_reserve", &[index as u64 + 1]));
+    for window in windows {
+        crate::raw::set_byte(window, 1);
+        must("memory_free", &[window]);
+    }
+}
 
 static CONSTANT: [u8; 64] = [0x5a; 64];
 

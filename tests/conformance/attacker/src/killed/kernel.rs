@@ -93,7 +93,7 @@ fn memory_scene(name: &str) -> Option<Scene> {
             stage.run("memory_free", &[address]);
         },
         "memory_reserve" => |stage| {
-            let window = stage.must("memory_reserve", &[]);
+            let window = stage.must("memory_reserve", &[stage.round % 3]);
             for pages in [1, 1 + stage.round % 8] {
                 stage.run("memory_grow", &[window, pages]);
             }
