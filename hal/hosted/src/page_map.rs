@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 use crate::arena::HOST_PAGE_BYTES;
 
 /// Maximum number of pages that are looked at: 2 MiB, so that none is part of a huge one.
-pub(crate) const MAX_PAGES: usize = 512;
+const MAX_PAGES: usize = 512;
 /// Bytes of the entry of a page.
 const ENTRY_BYTES: usize = 8;
 /// Entries that are read at once, to the caller's stack, which may be a small one.

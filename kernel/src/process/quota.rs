@@ -272,13 +272,13 @@ impl Slot<Process> {
     /// # Errors
     /// There is no such allocation, the quota is exhausted, or the pages behind it are not free.
     pub fn grow_pages(&self, address: usize, more: usize) -> Result<usize, Status> {
-        let allowed = self.allowed_pages();
         if more == 0 {
             return Err(Status::BadArgument);
         }
-        if let Some(grown) = self.grow_window(address, more, allowed) {
+        if let Some(grown) = self.grow_window(address, more) {
             return grown;
         }
+        let allowed = self.allowed_pages();
         let mut pages = self.pages.lock();
         // Nobody finds it while it grows: a thread that frees it meanwhile is refused.
         let count = pages.runs.remove(address).ok_or(Status::BadArgument)?;

@@ -33,7 +33,9 @@ impl Slot<Process> {
             return Err(Status::Exhausted);
         };
         // Nobody else finds it before it has its pages.
-        if let Err(status) = self.add_first_pages(&mut window, pages) {
+        if pages > 0
+            && let Err(status) = self.add_pages(&mut window, pages)
+        {
             self.release_window(window);
             return Err(status);
         }
@@ -45,55 +47,41 @@ impl Slot<Process> {
         Ok(address)
     }
 
-    /// Adds the first pages to a window that nobody else has; all or none.
-    fn add_first_pages(&self, window: &mut Window, count: usize) -> Result<(), Status> {
-        if count == 0 {
-            return Ok(());
-        }
+    /// Adds pages to a window that nobody else finds; all or none.
+    fn add_pages(&self, window: &mut Window, more: usize) -> Result<(), Status> {
         let allowed = self.allowed_pages();
         let mut pages = self.pages.lock();
-        if pages.count.checked_add(count).is_none_or(|sum| sum > allowed) {
+        if pages.count.checked_add(more).is_none_or(|sum| sum > allowed) {
             drop(pages);
             return Err(self.quota_exceeded(QUOTA_MEMORY));
         }
-        pages.count += count;
+        pages.count += more;
         drop(pages);
-        let no_room = || no_room(count.saturating_mul(PAGE_BYTES));
-        let mut grow = || windows::grow(window, count, self.space.get()).then_some(()).ok_or_else(no_room);
+        let no_room = || no_room(more.saturating_mul(PAGE_BYTES));
+        let mut grow = || windows::grow(window, more, self.space.get()).then_some(()).ok_or_else(no_room);
         let grown = self.may_grow().and_then(|()| grow());
         if grown.is_err() {
-            self.pages.lock().count -= count;
+            self.pages.lock().count -= more;
         }
         grown
     }
 
     /// Adds pages to a window; returns the address of the first. `None` if it has no window there.
-    pub(super) fn grow_window(&self, address: usize, more: usize, allowed: usize) -> Option<Result<usize, Status>> {
+    pub(super) fn grow_window(&self, address: usize, more: usize) -> Option<Result<usize, Status>> {
         let mut pages = self.pages.lock();
         let index = pages.windows.iter().position(|window| window.address == address)?;
-        let end = address + pages.windows[index].pages * PAGE_BYTES;
-        if more > MAX_PAGES - pages.windows[index].pages {
-            return Some(Err(Status::BadArgument));
-        }
-        if pages.count.checked_add(more).is_none_or(|sum| sum > allowed) {
-            drop(pages);
-            return Some(Err(self.quota_exceeded(QUOTA_MEMORY)));
-        }
-        pages.count += more;
         let mut window = pages.windows.swap_remove(index);
         drop(pages);
-        let no_room = || no_room(more.saturating_mul(PAGE_BYTES));
-        let mut grow = || windows::grow(&mut window, more, self.space.get()).then_some(()).ok_or_else(no_room);
-        let grown = self.may_grow().and_then(|()| grow());
-        let mut pages = self.pages.lock();
-        pages.windows.push(window);
-        if let Err(status) = grown {
-            pages.count -= more;
-            return Some(Err(status));
+        let end = address + window.pages * PAGE_BYTES;
+        let grown = match more > MAX_PAGES - window.pages {
+            true => Err(Status::BadArgument),
+            false => self.add_pages(&mut window, more),
+        };
+        self.pages.lock().windows.push(window);
+        if grown.is_ok() {
+            self.trace.add(TraceKind::MemoryAllocated, end as u64, more as u64);
         }
-        drop(pages);
-        self.trace.add(TraceKind::MemoryAllocated, end as u64, more as u64);
-        Some(Ok(end))
+        Some(grown.map(|()| end))
     }
 
     /// Gives a window up; returns the number of its pages. `None` if it has no window there.
