@@ -59,6 +59,8 @@ pub mod limits {
     pub const STACK_RESERVE_BYTES: usize = STACK_GUARD_BYTES + 28 * 1024;
     /// 64-bit words of a thread's message buffer, and the maximum of one message.
     pub const MESSAGE_WORDS: usize = 64;
+    /// Maximum keys of one `wait_set_wait`.
+    pub const WAIT_KEYS: usize = 16;
     /// Words per block in a message: handle, address, length in bytes.
     pub const BLOCK_WORDS: usize = 3;
     /// Words per endpoint in a message: its handle.

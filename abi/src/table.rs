@@ -38,9 +38,9 @@ macro_rules! for_each_function {
                 fn wait_set_add(set, endpoint, key) -> "0";
                 #[doc = "Removes an endpoint from its set."]
                 fn wait_set_remove(set, endpoint) -> "0";
-                #[doc = "Waits until `deadline` for an endpoint of the set that has a message or is closed, removes it from the set and returns its key. The next channel_try_receive on it does not return WouldBlock."]
-                fn wait_set_wait(set, deadline) -> "key";
-                #[doc = "Makes one wait_set_wait on the set return the key u64::MAX, to report anything but an endpoint. Alerts before that are merged."]
+                #[doc = "Waits until `deadline` for endpoints of the set that have a message or are closed, and removes them from the set, at most `max` (1 to 16) at once. Words from 0: their keys, in order of arrival. The next channel_try_receive on each does not return WouldBlock."]
+                fn wait_set_wait(set, deadline, max) -> "number of keys";
+                #[doc = "Makes one wait_set_wait on the set report the key u64::MAX, after those of endpoints, to report anything but an endpoint. Alerts before that are merged."]
                 fn wait_set_alert(set) -> "0";
                 #[doc = "Closes a wait set; the endpoints in it stay open."]
                 fn wait_set_close(set) -> "0";

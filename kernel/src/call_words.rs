@@ -20,6 +20,8 @@ enum Use {
     Receives,
     /// It writes this many.
     Writes(usize),
+    /// It writes as many as its value says.
+    WritesValue,
     /// It writes any, if it succeeds.
     Fills,
 }
@@ -41,8 +43,9 @@ const fn use_of(function: &[u8]) -> Use {
         b"heap_allocate" | b"stack_bounds" => Use::Writes(2),
         b"heap_describe" | b"channel_describe" => Use::Writes(4),
         b"device_complete" => Use::Writes(5),
+        b"wait_set_wait" => Use::WritesValue,
         b"process_wait" | b"principal_of_peer" => Use::Fills,
-        b"channel_close" | b"wait_set_create" | b"wait_set_add" | b"wait_set_remove" | b"wait_set_wait"
+        b"channel_close" | b"wait_set_create" | b"wait_set_add" | b"wait_set_remove"
         | b"wait_set_alert" | b"wait_set_close" | b"process_start" | b"process_release" | b"process_id_of"
         | b"process_id" | b"parameter_length" | b"endpoint_take" | b"program_count" | b"program_changes"
         | b"cycles" | b"trace_note" | b"heap_free" | b"device_submit" | b"register_read" | b"register_write"
@@ -71,7 +74,7 @@ pub fn words_in(function: u64, arguments: &[u64]) -> usize {
     match use_by(function) {
         Use::All => MESSAGE_WORDS,
         Use::Sends => arguments.get(1).map_or(0, |message| words_of(*message)),
-        Use::Nothing | Use::Receives | Use::Writes(_) | Use::Fills => 0,
+        Use::Nothing | Use::Receives | Use::Writes(_) | Use::WritesValue | Use::Fills => 0,
     }
 }
 
@@ -83,8 +86,9 @@ pub fn words_out(function: u64, answer: &AbiReturn) -> usize {
         Use::Receives if answer.status == Status::Ok as u64 => words_of(answer.value),
         Use::Receives if answer.status == Status::Closed as u64 => MESSAGE_WORDS,
         Use::Writes(words) => words,
+        Use::WritesValue if answer.status == Status::Ok as u64 => (answer.value as usize).min(MESSAGE_WORDS),
         Use::Fills if answer.status == Status::Ok as u64 => MESSAGE_WORDS,
-        Use::Nothing | Use::Sends | Use::Receives | Use::Fills => 0,
+        Use::Nothing | Use::Sends | Use::Receives | Use::WritesValue | Use::Fills => 0,
     }
 }
 
@@ -143,6 +147,10 @@ mod tests {
                     let writes =
                         body.contains("device::wait_complete(caller.process, caller.thread, device, deadline, ");
                     assert!(writes && mentions == 1, "{}: {body}", function.name);
+                }
+                Use::WritesValue => {
+                    let writes = body.contains("caller.buffer.write_words(&keys[..count]);");
+                    assert!(writes && body.ends_with("Ok(count as u64)") && mentions == 1, "{}: {body}", function.name);
                 }
                 Use::Fills => {
                     let fills = ["Ok(put_epitaph(caller.buffer, ", "peer_principal("];

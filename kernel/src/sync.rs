@@ -317,22 +317,44 @@ pub fn wait_event(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(),
 /// The key that reports an alert.
 const ALERT: u64 = u64::MAX;
 
-/// Waits for a ready endpoint of the set and returns its key, or [`ALERT`] for an alert.
-pub fn wait_set(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<u64, Status> {
-    wait_until(sync, thread, deadline, |state| match state {
-        State::WaitSet { ready, members, alerted } => Ok(match ready.pop_front() {
+/// Waits for ready endpoints of the set, puts as many of their keys into `keys` as there is room for, then [`ALERT`] for
+/// an alert, and returns their number. There must be room for one.
+pub fn wait_set(sync: SyncRef, thread: ThreadRef, deadline: u64, keys: &mut [u64]) -> Result<usize, Status> {
+    let mut count = 0;
+    let handed = wait_until(sync, thread, deadline, |state| {
+        count = take_keys(state, keys)?;
+        Ok((count > 0).then_some(0))
+    })?;
+    if count > 0 {
+        return Ok(count);
+    }
+    // Whoever woke the thread handed it the first key; more endpoints may have become ready since.
+    let Some((first, others)) = keys.split_first_mut() else { return Ok(0) };
+    *first = handed;
+    if others.is_empty() {
+        return Ok(1);
+    }
+    // The first key is taken, whatever has become of the set.
+    Ok(1 + sync.lock().and_then(|mut inner| take_keys(&mut inner.state, others)).unwrap_or(0))
+}
+
+/// Takes keys of a set, as many as there are and have room.
+#[inline(always)]
+fn take_keys(state: &mut State, keys: &mut [u64]) -> Result<usize, Status> {
+    let State::WaitSet { ready, members, alerted } = state else { return Err(Status::BadHandle) };
+    let mut count = 0;
+    for place in keys {
+        *place = match ready.pop_front() {
             Some((key, _)) => {
                 *members = members.saturating_sub(1);
-                Some(key)
+                key
             }
-            None if *alerted => {
-                *alerted = false;
-                Some(ALERT)
-            }
-            None => None,
-        }),
-        _ => Err(Status::BadHandle),
-    })
+            None if core::mem::take(alerted) => ALERT,
+            None => break,
+        };
+        count += 1;
+    }
+    Ok(count)
 }
 
 /// Ends one wait for the set with [`ALERT`].
@@ -351,7 +373,7 @@ fn wait_until(
     sync: SyncRef,
     thread: ThreadRef,
     deadline: u64,
-    take: impl Fn(&mut State) -> Result<Option<u64>, Status>,
+    mut take: impl FnMut(&mut State) -> Result<Option<u64>, Status>,
 ) -> Result<u64, Status> {
     loop {
         let mut inner = sync.lock()?;

@@ -22,7 +22,7 @@ use core::future::Future;
 use core::pin::{Pin, pin};
 use core::task::{Context, Poll, Waker};
 
-use abi::Status;
+use abi::{Status, limits};
 
 use crate::channel::{Receiver, receive_or_add};
 use crate::raw::value as kernel;
@@ -41,6 +41,9 @@ pub use turns::{Idle, Ready, idle, ready};
 /// Maximum length of one wait, in nanoseconds, when the kernel's wait has no room for all devices.
 const PARTIAL_WAIT_NS: u64 = 1_000_000;
 
+/// Polls of a [`Sleep`] between two looks at the clock.
+const POLLS_PER_LOOK: u8 = 16;
+
 struct LocalTask {
     future: Pin<Box<dyn Future<Output = ()>>>,
     /// Made when the task is first polled.
@@ -56,6 +59,8 @@ struct Executor {
     next_timer: Cell<u64>,
     /// The clock as it was last seen.
     seen_ns: Cell<u64>,
+    /// Whether it was seen since the last wait.
+    has_seen: Cell<bool>,
     turns: Turns,
     ready: ready::Ready,
 }
@@ -70,6 +75,7 @@ pub fn block_on<F: Future>(future: F) -> Result<F::Output, Status> {
         timers: RefCell::new(BTreeMap::new()),
         next_timer: Cell::new(0),
         seen_ns: Cell::new(0),
+        has_seen: Cell::new(false),
         turns: Turns::default(),
         ready: ready::Ready::new(set),
     });
@@ -100,15 +106,39 @@ where
 
 /// Completes at the deadline; other tasks run meanwhile.
 pub fn sleep_until(deadline: Deadline) -> Sleep {
-    Sleep { deadline: deadline.as_ns(), registered: None }
+    Sleep { deadline: deadline.as_ns(), registered: None, polls: 0 }
 }
 
 /// Notes what the clock shows, for this thread's executor if there is one: a sleep that is over then ends at once.
 pub(crate) fn note_time(now_ns: u64) {
-    current::with(|executor| executor.seen_ns.set(now_ns));
+    current::with(|executor| executor.note_time(now_ns));
+}
+
+/// The clock as this thread's executor has seen it since it last waited, if it has.
+pub(crate) fn time_seen() -> Option<u64> {
+    current::with(|executor| executor.has_seen.get().then(|| executor.seen_ns.get())).flatten()
+}
+
+/// Room for the keys of one wait.
+type Keys = [u64; limits::WAIT_KEYS];
+
+/// How a wait ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Waited {
+    /// This many keys of the set were reported.
+    Set(usize),
+    /// A device was ready, or tasks that waited for idleness were woken.
+    Other,
+    /// At its deadline.
+    TimedOut,
 }
 
 impl Executor {
+    fn note_time(&self, now_ns: u64) {
+        self.seen_ns.set(now_ns);
+        self.has_seen.set(true);
+    }
+
     fn run<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
         let waker = TaskWaker::waker(MAIN_TASK, &self.ready.mail);
@@ -149,44 +179,66 @@ impl Executor {
     /// Blocks for an endpoint, a device, a timer or a wake from another thread, and wakes the tasks that wait for it.
     fn wait(&self) {
         let first_timer = self.timers.borrow().first_key_value().map(|((deadline, _), _)| *deadline);
-        let announced = match self.turns.is_empty() {
-            true => kernel::wait_set_wait(self.set, first_timer.unwrap_or(Deadline::NEVER.as_ns())),
-            false => self.wait_with_turns(first_timer),
+        let mut keys: Keys = [0; limits::WAIT_KEYS];
+        let ended = match self.turns.is_empty() {
+            true => self.wait_for_set(first_timer.unwrap_or(Deadline::NEVER.as_ns()), &mut keys),
+            false => self.wait_with_turns(first_timer, &mut keys),
         };
-        if let Ok(key) = announced {
+        self.has_seen.set(false);
+        let reported = if let Waited::Set(reported) = ended { reported } else { 0 };
+        for key in &keys[..reported] {
             // An alert has no waiter: another thread has put a task into the mail.
-            let waiter = self.waiting.borrow_mut().remove(key);
+            let waiter = self.waiting.borrow_mut().remove(*key);
             if let Some(waiter) = waiter {
                 self.ready.wake(waiter);
             }
         }
         // A steady stream of messages should not pay for a clock read per message.
-        let is_turn_of_others = announced.is_err() || self.turns.is_turn_of_others();
-        if announced.is_ok() && is_turn_of_others {
+        let is_turn_of_others = ended != Waited::TimedOut && self.turns.is_turn_of_others(reported.max(1) as u32);
+        if is_turn_of_others {
             self.look_at_devices();
         }
-        if first_timer.is_some() && is_turn_of_others {
+        if first_timer.is_some() && (is_turn_of_others || ended == Waited::TimedOut) {
             self.wake_timers();
         }
     }
 
-    /// Like `wait`, while tasks wait for a device or for idleness.
-    fn wait_with_turns(&self, first_timer: Option<u64>) -> Result<u64, Status> {
-        let mut announced = kernel::wait_set_wait(self.set, Deadline::PASSED.as_ns());
-        if announced.is_err() && !self.turns.wake_idle() {
-            let chosen = self.turns.choose(&[self.set]);
-            let deadline = first_timer.unwrap_or(Deadline::NEVER.as_ns());
-            let deadline = match chosen.is_partial {
-                true => deadline.min(monotonic().saturating_add(PARTIAL_WAIT_NS)),
-                false => deadline,
-            };
-            // Whatever it returns, the wait set is polled again.
-            if let Some(index @ 1..) = wait_any(&chosen, deadline) {
-                self.turns.wake_device(chosen.as_slice()[index]);
-            }
-            announced = kernel::wait_set_wait(self.set, Deadline::PASSED.as_ns());
+    /// Waits for endpoints of the set, and copies their keys, before a waker's code can use the message buffer.
+    fn wait_for_set(&self, deadline: u64, keys: &mut Keys) -> Waited {
+        let Ok(reported) = kernel::wait_set_wait(self.set, deadline, keys.len() as u64) else {
+            return Waited::TimedOut;
+        };
+        let reported = keys.len().min(reported as usize);
+        for (index, key) in keys[..reported].iter_mut().enumerate() {
+            *key = thread_block::message_word(index);
         }
-        announced
+        Waited::Set(reported)
+    }
+
+    /// Like `wait_for_set`, while tasks wait for a device or for idleness.
+    fn wait_with_turns(&self, first_timer: Option<u64>, keys: &mut Keys) -> Waited {
+        let polled = self.wait_for_set(Deadline::PASSED.as_ns(), keys);
+        if polled != Waited::TimedOut {
+            return polled;
+        }
+        if self.turns.wake_idle() {
+            return Waited::Other;
+        }
+        let chosen = self.turns.choose(&[self.set]);
+        let deadline = first_timer.unwrap_or(Deadline::NEVER.as_ns());
+        let deadline = match chosen.is_partial {
+            true => deadline.min(monotonic().saturating_add(PARTIAL_WAIT_NS)),
+            false => deadline,
+        };
+        let ready = wait_any(&chosen, deadline);
+        if let Some(index @ 1..) = ready {
+            self.turns.wake_device(chosen.as_slice()[index]);
+        }
+        // Whatever it returned, the wait set is polled again.
+        match self.wait_for_set(Deadline::PASSED.as_ns(), keys) {
+            Waited::TimedOut if ready.is_some() => Waited::Other,
+            polled => polled,
+        }
     }
 
     /// Polls the devices and wakes tasks that wait for idleness, so that a stream of messages cannot starve them.
@@ -200,7 +252,7 @@ impl Executor {
 
     fn wake_timers(&self) {
         let now = monotonic();
-        self.seen_ns.set(now);
+        self.note_time(now);
         loop {
             let due = {
                 let mut timers = self.timers.borrow_mut();
@@ -290,6 +342,8 @@ impl<R: Receiver> Future for Receive<R> {
 pub struct Sleep {
     deadline: u64,
     registered: Option<(Rc<Executor>, u64)>,
+    /// Since it was registered.
+    polls: u8,
 }
 
 impl Future for Sleep {
@@ -297,10 +351,21 @@ impl Future for Sleep {
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let executor = current::get();
-        // First it is only added: most sleeps are timeouts that are never reached, and need no look at the clock.
-        let is_known_over = self.deadline <= executor.seen_ns.get();
-        if is_known_over || self.registered.is_some() && Deadline::at(self.deadline).has_passed() {
+        // No look at the clock: most sleeps are timeouts that are never reached, and others are woken when it was seen.
+        if self.deadline <= executor.seen_ns.get() {
             return Poll::Ready(());
+        }
+        if let Some((registered, number)) = &self.registered
+            && Rc::ptr_eq(registered, &executor)
+            && let Some(waker) = executor.timers.borrow_mut().get_mut(&(self.deadline, *number))
+        {
+            waker.clone_from(context.waker());
+            // Tasks that are always runnable let the executor never come to its timers.
+            self.polls = self.polls.wrapping_add(1);
+            return match self.polls.is_multiple_of(POLLS_PER_LOOK) && Deadline::at(self.deadline).has_passed() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            };
         }
         self.leave_timers();
         let number = executor.next_timer.get();

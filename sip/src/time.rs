@@ -31,6 +31,12 @@ impl Deadline {
         Deadline::after_ns(milliseconds.saturating_mul(1_000_000))
     }
 
+    /// The deadline this many milliseconds from [`monotonic_coarse`]: for timeouts of a server, which are long beside
+    /// the time its tasks run between two waits.
+    pub fn coarse_after_ms(milliseconds: u64) -> Deadline {
+        Deadline(monotonic_coarse().saturating_add(milliseconds.saturating_mul(1_000_000)))
+    }
+
     /// Returns nanoseconds of [`monotonic`].
     pub const fn as_ns(self) -> u64 {
         self.0
@@ -38,13 +44,27 @@ impl Deadline {
 
     /// Returns whether it has passed.
     pub fn has_passed(self) -> bool {
-        self != Deadline::NEVER && monotonic() >= self.0
+        match self {
+            Deadline::NEVER => false,
+            Deadline::PASSED => true,
+            Deadline(at) => monotonic() >= at,
+        }
     }
 }
 
 /// Returns nanoseconds since the machine started.
 pub fn monotonic() -> u64 {
     raw::value::time_monotonic().unwrap_or(0)
+}
+
+/// Like [`monotonic`], but as this thread's executor saw it after its last wait: the first call after a wait reads the
+/// clock, others do not. Behind by the time that tasks have run since.
+pub fn monotonic_coarse() -> u64 {
+    executor::time_seen().unwrap_or_else(|| {
+        let now = monotonic();
+        executor::note_time(now);
+        now
+    })
 }
 
 /// Returns nanoseconds since 1970-01-01 00:00 UTC.

@@ -145,7 +145,7 @@ impl Files {
 
     /// Opens a file; waits for a server that is being restarted.
     async fn open_anew(&self, path: &str) -> Result<Open, AccessError> {
-        let deadline = Deadline::after_ms(TIMEOUT_MS);
+        let deadline = Deadline::coarse_after_ms(TIMEOUT_MS);
         let mut pause_ms = RETRY_MS.0;
         loop {
             match self.try_open(path).await {
@@ -235,7 +235,7 @@ impl OpenFile<'_> {
     /// Reads at most `most` bytes at `offset`; returns a block and the number of bytes read.
     pub async fn read(self, offset: u64, most: usize) -> Result<(Self, ExVec<u8>, usize), AccessError> {
         let OpenFile { files, path, open: Open { mut channel, mut bytes, mut since_ns } } = self;
-        let deadline = Deadline::after_ms(TIMEOUT_MS);
+        let deadline = Deadline::coarse_after_ms(TIMEOUT_MS);
         loop {
             let room = files.block(most)?;
             match wait_async(channel.read(room, offset, u32::try_from(most).unwrap_or(u32::MAX)), REQUEST_LIMIT).await?

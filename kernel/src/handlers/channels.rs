@@ -2,7 +2,7 @@
 
 use core::sync::atomic::Ordering;
 
-use abi::limits::TEXT_BYTES;
+use abi::limits::{TEXT_BYTES, WAIT_KEYS};
 use abi::{EpitaphKind, Status, TraceKind};
 
 use super::{Caller, caller};
@@ -141,9 +141,14 @@ pub fn wait_set_remove(set: u64, endpoint: u64) -> Result<u64, Status> {
 }
 
 #[inline(always)]
-pub fn wait_set_wait(set: u64, deadline: u64) -> Result<u64, Status> {
+pub fn wait_set_wait(set: u64, deadline: u64, max: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    sync::wait_set(claims::sync(set, caller.process)?, caller.thread, deadline)
+    let mut keys = [0; WAIT_KEYS];
+    let room = usize::try_from(max).ok().and_then(|max| keys.get_mut(..max)).filter(|room| !room.is_empty());
+    let room = room.ok_or(Status::BadArgument)?;
+    let count = sync::wait_set(claims::sync(set, caller.process)?, caller.thread, deadline, room)?;
+    caller.buffer.write_words(&keys[..count]);
+    Ok(count as u64)
 }
 
 pub fn wait_set_alert(set: u64) -> Result<u64, Status> {

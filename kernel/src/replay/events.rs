@@ -289,12 +289,13 @@ impl State {
         let process = self.process(event)?;
         let thread = process.threads.get(&event.thread).ok_or(DAMAGED)?;
         let Place::At { function, arguments } = thread.place else { return Err(DAMAGED.into()) };
-        let &[value] = event.words.as_slice() else { return Err(DAMAGED.into()) };
+        let &[mut value] = event.words.as_slice() else { return Err(DAMAGED.into()) };
         let is_own = event.function == ANY_FUNCTION || function == usize::from(event.function);
         if event.function == ANY_FUNCTION {
-            event.status = effects::counted_status(function);
+            (event.status, value) = effects::counted(function);
+            event.words[0] = value;
         }
-        if !is_own || event.status == effects::NOT_COUNTED || !event.blocks.iter().all(memory::write) {
+        if !is_own || event.status == effects::NOT_COUNTED.0 || !event.blocks.iter().all(memory::write) {
             return Err(DAMAGED.into());
         }
         if fill_in == FillIn::Calls {

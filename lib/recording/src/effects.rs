@@ -271,33 +271,38 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
     at == one.len() && at == other.len()
 }
 
-/// The status with which calls of a function are only counted, if they return it without value or words: of those that
-/// wait for nothing, or in vain, and that nobody sees but by what they send. [`NOT_COUNTED`] of all others.
+/// The status and value with which calls of a function are only counted, if they return them without words: of those
+/// that wait for nothing, or in vain, and that nobody sees but by what they send. [`NOT_COUNTED`] of all others.
 #[inline(always)]
-pub fn counted_status(function: usize) -> u64 {
+pub fn counted(function: usize) -> (u64, u64) {
     COUNTED.get(function).copied().unwrap_or(NOT_COUNTED)
 }
 
 /// Of a function whose calls are all recorded: no status.
-pub const NOT_COUNTED: u64 = u64::MAX;
+pub const NOT_COUNTED: (u64, u64) = (u64::MAX, 0);
 
 /// By number of the function.
-static COUNTED: [u64; abi::FUNCTIONS.len()] = {
+static COUNTED: [(u64, u64); abi::FUNCTIONS.len()] = {
     let functions = [
-        ("channel_receive_or_add", Status::WouldBlock),
-        ("channel_send", Status::Ok),
-        ("channel_try_receive", Status::WouldBlock),
-        ("device_submit", Status::Ok),
-        ("event_reset", Status::Ok),
-        ("event_set", Status::Ok),
-        ("heap_free", Status::Ok),
-        ("process_wait", Status::TimedOut),
-        ("wait_set_add", Status::Ok),
-        ("wait_set_remove", Status::Ok),
+        ("channel_close", Status::Ok, 0),
+        ("channel_receive_or_add", Status::WouldBlock, 0),
+        ("channel_send", Status::Ok, 0),
+        ("channel_try_receive", Status::WouldBlock, 0),
+        // The device was done at once.
+        ("device_submit", Status::Ok, 1),
+        ("event_reset", Status::Ok, 0),
+        ("event_set", Status::Ok, 0),
+        ("heap_free", Status::Ok, 0),
+        ("process_wait", Status::TimedOut, 0),
+        ("thread_yield", Status::Ok, 0),
+        ("wait_set_add", Status::Ok, 0),
+        ("wait_set_alert", Status::Ok, 0),
+        ("wait_set_remove", Status::Ok, 0),
+        ("wait_set_wait", Status::TimedOut, 0),
     ];
     let (mut counted, mut at) = ([NOT_COUNTED; abi::FUNCTIONS.len()], 0);
     while at < functions.len() {
-        counted[number_of(functions[at].0)] = functions[at].1 as u64;
+        counted[number_of(functions[at].0)] = (functions[at].1 as u64, functions[at].2);
         at += 1;
     }
     counted

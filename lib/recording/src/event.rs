@@ -555,7 +555,7 @@ impl Event {
     };
 
     /// A plain call and its return, after the event with this number. Which function it is, and with which status it
-    /// returned, is known when it is replayed: [`effects::counted_status`].
+    /// returned, is known when it is replayed: [`effects::counted`].
     pub(crate) fn plain(number: u64, process: u64, thread: u64) -> [Event; 2] {
         let call = Event { number, process, thread, function: ANY_FUNCTION, check: Some(0), ..Event::NONE };
         let returned = Event { kind: EventKind::Returned, check: None, words: alloc::vec![0], ..call.clone() };

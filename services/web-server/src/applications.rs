@@ -178,7 +178,7 @@ impl Application {
     fn note_taken(&self, progress: &Progress) {
         if !progress.has_ended.get() {
             progress.is_taken.set(true);
-            progress.taken_ns.set(sip::time::monotonic());
+            progress.taken_ns.set(sip::time::monotonic_coarse());
             self.pending.set(self.pending.get() + 1);
         }
     }

@@ -417,7 +417,7 @@ enum Discarded {
 /// Discards the rest of a request's content.
 async fn discard(server: &Server, wire: &mut Wire, input: &mut Input, mut reader: BodyReader) -> Discarded {
     let mut passed = 0;
-    let deadline = Deadline::after_ms(server.limits.header_time_ms.into());
+    let deadline = Deadline::coarse_after_ms(server.limits.header_time_ms.into());
     while !reader.has_ended() {
         if input.bytes().is_empty()
             && (deadline.has_passed() || input.read(wire, server.limits.header_time_ms).await != Ok(More::Data))

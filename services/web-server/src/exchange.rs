@@ -46,7 +46,7 @@ pub(crate) struct Content<'a> {
 impl<'a> Content<'a> {
     /// Content behind a head that was consumed.
     pub(crate) fn new(input: &'a mut Input, reader: BodyReader, is_awaited: bool) -> Content<'a> {
-        Content { input, reader, is_awaited, error: None, started: Deadline::after_ns(0), received: 0 }
+        Content { input, reader, is_awaited, error: None, started: Deadline::coarse_after_ms(0), received: 0 }
     }
 
     /// Whether the connection can persist after a response sent at this point: the client is not waiting to send the
@@ -71,7 +71,7 @@ impl<'a> Content<'a> {
             }
             if self.input.bytes().is_empty() {
                 let allowed_ms = u64::from(server.limits.header_time_ms) + self.received / SLOWEST_BYTES_PER_MS;
-                let spent_ms = (sip::time::monotonic() - self.started.as_ns()) / 1_000_000;
+                let spent_ms = sip::time::monotonic_coarse().saturating_sub(self.started.as_ns()) / 1_000_000;
                 let left_ms = allowed_ms.saturating_sub(spent_ms).min(server.limits.header_time_ms.into());
                 if left_ms == 0 || self.input.read(wire, left_ms as u32).await != Ok(More::Data) {
                     return Err(());
@@ -178,7 +178,7 @@ struct Talk<'t, 'c> {
 
 impl Talk<'_, '_> {
     fn deadline(&self) -> Deadline {
-        Deadline::after_ms(self.server.limits.application_time_ms.into())
+        Deadline::coarse_after_ms(self.server.limits.application_time_ms.into())
     }
 
     /// Awaits the application within the time limit. For a request that queued, the limit counts from when it was

@@ -191,7 +191,7 @@ fn wall_ahead_ns() -> u64 {
 impl Server {
     /// Updates the cached time, which is used until the next wait, and returns it.
     fn update_clock(&self) -> u64 {
-        self.clock_ns.set(time::monotonic());
+        self.clock_ns.set(time::monotonic_coarse());
         self.clock_ns.get()
     }
 

@@ -50,9 +50,9 @@ impl Turns {
         any
     }
 
-    /// Counts a message. Returns whether devices and timers must be polled now.
-    pub(super) fn is_turn_of_others(&self) -> bool {
-        let messages = self.messages.get() + 1;
+    /// Counts messages. Returns whether devices and timers must be polled now.
+    pub(super) fn is_turn_of_others(&self, count: u32) -> bool {
+        let messages = self.messages.get() + count;
         let is_turn = messages >= MESSAGES_BEFORE_TURN;
         self.messages.set(if is_turn { 0 } else { messages });
         is_turn

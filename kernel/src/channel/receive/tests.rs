@@ -261,12 +261,13 @@ fn an_endpoint_that_joined_a_set_is_announced_once_for_what_comes_next() {
         let thread = crate::cpu::current();
         let now = crate::machine::machine().monotonic_ns();
         for deadline in [NEVER, now] {
-            let key = sync::wait_set(set, thread, deadline);
-            found.borrow_mut().push(key);
+            let mut keys = [0; 4];
+            let count = sync::wait_set(set, thread, deadline, &mut keys);
+            found.borrow_mut().push(count.map(|count| keys[..count].to_vec()));
         }
     });
     run();
     timers::expire();
     run();
-    assert_eq!(*keys.borrow(), [Ok(42), Err(Status::TimedOut)]);
+    assert_eq!(*keys.borrow(), [Ok(vec![42]), Err(Status::TimedOut)]);
 }

@@ -4,7 +4,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use sip::abi::limits::WINDOW_BYTES;
+use sip::abi::limits::{self, WINDOW_BYTES};
 use sip::abi::type_tag;
 use sip::{Deadline, Status, thread};
 
@@ -20,6 +20,7 @@ pub(crate) const ACTS: &[(&str, Act)] = &[
     ("mutex-claims", |_| mutex()),
     ("mutex-of-dead-thread", |_| mutex_of_dead_thread()),
     ("wait-set-strangers", |_| wait_set_strangers()),
+    ("wait-set-several-keys", |_| wait_set_several_keys()),
     ("wait-set-closed-full", |_| wait_set_closed_full()),
     ("wait-set-alerts", |_| wait_set_alerts()),
     ("wait-set-many-waiters", |_| wait_set_many_waiters()),
@@ -326,6 +327,56 @@ fn mutex_of_dead_thread() -> i32 {
     0
 }
 
+/// Waits for one key of a set.
+fn next_key(set: u64, deadline: u64) -> Result<u64, Status> {
+    abi("wait_set_wait", &[set, deadline, 1]).map(|count| {
+        assert_eq!(count, 1, "no more than was asked for");
+        word(0)
+    })
+}
+
+/// One wait reports as many endpoints as it is asked for, in order, and what it does not report stays.
+fn wait_set_several_keys() -> i32 {
+    const MAX: u64 = limits::WAIT_KEYS as u64;
+    let set = must("wait_set_create", &[]);
+    for wrong in [0, MAX + 1, 1 << 32, u64::MAX] {
+        refused("wait_set_wait", &[set, 0, wrong], &[Status::BadArgument]);
+    }
+    let channels: [(u64, u64); limits::WAIT_KEYS + 3] = core::array::from_fn(|_| channel("Errand"));
+    for (key, (importer, exporter)) in channels.iter().enumerate() {
+        must("wait_set_add", &[set, *exporter, key as u64 + 100]);
+        send(*importer, CALL, (1, 0, 0), &[1]).expect("a question is allowed");
+    }
+    must("wait_set_alert", &[set]);
+    set_words(&[u64::MAX; limits::MESSAGE_WORDS]);
+    assert_eq!(abi("wait_set_wait", &[set, 0, 2]), Ok(2));
+    assert_eq!([word(0), word(1), word(2)], [100, 101, u64::MAX], "no word behind the keys");
+    assert_eq!(abi("wait_set_wait", &[set, 0, MAX]), Ok(MAX));
+    assert_eq!([word(0), word(limits::WAIT_KEYS - 1)], [102, 101 + MAX]);
+    assert_eq!(abi("wait_set_wait", &[set, 0, MAX]), Ok(2), "what is left, and the alert");
+    assert_eq!([word(0), word(1)], [102 + MAX, u64::MAX]);
+    refused("wait_set_wait", &[set, 0, MAX], &[Status::TimedOut]);
+    // A waiter gets the key by which it is woken, and those of endpoints that are ready when it runs.
+    let waiter = thread::spawn(move || {
+        let count = abi("wait_set_wait", &[set, u64::MAX, MAX]).expect("a key") as usize;
+        let first: Vec<u64> = (0..count).map(word).collect();
+        let others = (count..3).map(|_| next_key(set, u64::MAX).expect("another"));
+        first.into_iter().chain(others).collect::<Vec<u64>>()
+    });
+    let later: [(u64, u64); 3] = core::array::from_fn(|_| channel("Errand"));
+    for (key, (_, exporter)) in later.iter().enumerate() {
+        must("wait_set_add", &[set, *exporter, key as u64]);
+    }
+    sip::time::sleep_until(Deadline::after_ms(5));
+    for (importer, _) in later {
+        send(importer, CALL, (1, 0, 0), &[1]).expect("a question is allowed");
+    }
+    assert_eq!(waiter.expect("a thread").join().expect("it ends"), [0, 1, 2], "each once");
+    refused("wait_set_wait", &[set, 0, MAX], &[Status::TimedOut]);
+    assert_eq!(room(set), room(must("wait_set_create", &[])), "nothing is counted as in it for ever");
+    0
+}
+
 /// Removing endpoints from a set that they are not in changes nothing in it.
 fn wait_set_strangers() -> i32 {
     let set = must("wait_set_create", &[]);
@@ -345,16 +396,16 @@ fn wait_set_strangers() -> i32 {
     send(importer, CALL, (1, 0, 0), &[1]).expect("a question is allowed");
     must("wait_set_add", &[set, exporter, 3]);
     for key in 0..4 {
-        assert_eq!(abi("wait_set_wait", &[set, 0]), Ok(key), "each is announced once, in order");
+        assert_eq!(next_key(set, 0), Ok(key), "each is announced once, in order");
     }
-    refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
+    refused("wait_set_wait", &[set, 0, 1], &[Status::TimedOut]);
     // Adding an endpoint with a message forever costs the kernel no more than the quota.
     let mut added = 0;
     while abi("wait_set_add", &[set, exporter, 7]).is_ok() {
         added += 1;
         assert!(added <= 30_000, "{added} entries of one endpoint");
     }
-    for (name, arguments) in [("wait_set_wait", [must("event_create_auto", &[]), 0]), ("event_wait", [set, 0])] {
+    for (name, arguments) in [("wait_set_wait", [must("event_create_auto", &[]), 0, 1]), ("event_wait", [set, 0, 1])] {
         refused(name, &arguments, &[Status::BadHandle]);
     }
     0
@@ -372,10 +423,10 @@ fn wait_set_closed_full() -> i32 {
     for (importer, _) in ends {
         send(importer, CALL, (1, 0, 0), &[5]).expect("a question is allowed");
     }
-    refused("wait_set_wait", &[next, 0], &[Status::TimedOut]);
+    refused("wait_set_wait", &[next, 0, 1], &[Status::TimedOut]);
     assert_eq!(receive(ends[0].1), Ok(CALL), "an endpoint whose set is gone");
     must("wait_set_add", &[next, ends[1].1, 8]);
-    assert_eq!(abi("wait_set_wait", &[next, 0]), Ok(8), "it announces itself to its new set");
+    assert_eq!(next_key(next, 0), Ok(8), "it announces itself to its new set");
     must("channel_close", &[ends[2].1]);
     // Waiting for an empty channel again, whose set is closed.
     let (importer, exporter) = channel("Errand");
@@ -398,9 +449,9 @@ fn wait_set_alerts() -> i32 {
     }
     send(importer, CALL, (1, 0, 0), &[1]).expect("a question is allowed");
     for key in [4, u64::MAX] {
-        assert_eq!(abi("wait_set_wait", &[set, u64::MAX]), Ok(key));
+        assert_eq!(next_key(set, u64::MAX), Ok(key));
     }
-    refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
+    refused("wait_set_wait", &[set, 0, 1], &[Status::TimedOut]);
     must("wait_set_alert", &[set]);
     set_words(&[set]);
     assert_eq!(abi("wait_any", &[1, 0]), Ok(0), "an alert is something to wait for");
@@ -435,7 +486,7 @@ fn wait_set_many_waiters() -> i32 {
                     0 if abi("wait_any", &[1, deadline()]).is_ok() => 0,
                     _ => deadline(),
                 };
-                match abi("wait_set_wait", &[set, until]) {
+                match next_key(set, until) {
                     Ok(key) => {
                         let exporter = channels[key as usize].1;
                         assert_eq!(abi("channel_try_receive", &[exporter]).map(|tag| tag as u16), Ok(CALL));
@@ -467,7 +518,7 @@ fn wait_set_many_waiters() -> i32 {
         waiter.join().expect("it ends");
     }
     assert_eq!(taken.load(Ordering::SeqCst), (CHANNELS * ROUNDS) as u64);
-    refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
+    refused("wait_set_wait", &[set, 0, 1], &[Status::TimedOut]);
     for (_, exporter) in channels {
         must("wait_set_remove", &[set, exporter]);
     }
@@ -496,19 +547,19 @@ fn receive_or_add() -> i32 {
     send(importer, CALL, (1, 0, 0), &[9]).expect("a question is allowed");
     assert_eq!(abi("channel_receive_or_add", &[exporter, set, 1]).map(|message| message as u16), Ok(CALL));
     assert_eq!(word(0), 9);
-    refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
+    refused("wait_set_wait", &[set, 0, 1], &[Status::TimedOut]);
     let (importer, exporter) = channel("Errand");
     refused("channel_receive_or_add", &[exporter, set, 2], &[Status::WouldBlock]);
     refused("channel_receive_or_add", &[exporter, set, 3], &[Status::Busy]);
     send(importer, CALL, (1, 0, 0), &[5]).expect("a question is allowed");
-    assert_eq!(abi("wait_set_wait", &[set, 0]), Ok(2), "the second time it was not added");
-    refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
+    assert_eq!(next_key(set, 0), Ok(2), "the second time it was not added");
+    refused("wait_set_wait", &[set, 0, 1], &[Status::TimedOut]);
     assert_eq!(receive(exporter), Ok(CALL));
     // The closure of a channel is a message to receive.
     let (importer, exporter) = channel("Errand");
     must("channel_close", &[importer]);
     refused("channel_receive_or_add", &[exporter, set, 6], &[Status::Closed]);
-    refused("wait_set_wait", &[set, 0], &[Status::TimedOut]);
+    refused("wait_set_wait", &[set, 0, 1], &[Status::TimedOut]);
     0
 }
 

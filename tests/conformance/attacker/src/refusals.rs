@@ -178,7 +178,7 @@ fn inform() -> i32 {
 fn changed(own: &Own) -> u64 {
     let states = [
         crate::raw::abi("channel_describe", &[own.of(Kind::Endpoint)]).is_ok() && crate::raw::word(2) == 0,
-        crate::raw::abi("wait_set_wait", &[own.of(Kind::Set), 0]) == Err(Status::TimedOut),
+        crate::raw::abi("wait_set_wait", &[own.of(Kind::Set), 0, 1]) == Err(Status::TimedOut),
         crate::raw::abi("heap_describe", &[own.of(Kind::Block)]).is_ok() && crate::raw::word(1) == 256,
         crate::raw::abi("thread_join", &[own.of(Kind::Thread), 0]) == Err(Status::TimedOut),
         crate::raw::abi("process_wait", &[own.of(Kind::Child), 0]) == Err(Status::TimedOut),
