@@ -74,6 +74,34 @@ pub fn cycles() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
+/// Loads words that code in a domain may be changing: each is read once.
+///
+/// # Safety
+/// `from` is the first of 64 bytes that the kernel may read.
+#[inline(always)]
+pub unsafe fn load_words(from: usize) -> [u64; 8] {
+    let mut words = [0; 8];
+    for (half, at) in words.as_chunks_mut::<4>().0.iter_mut().zip([from, from + 32]) {
+        let [first, second, third, fourth] = half;
+        // SAFETY: the caller's.
+        unsafe {
+            asm!(
+                "mov {}, [{at}]",
+                "mov {}, [{at} + 8]",
+                "mov {}, [{at} + 16]",
+                "mov {}, [{at} + 24]",
+                out(reg) *first,
+                out(reg) *second,
+                out(reg) *third,
+                lateout(reg) *fourth,
+                at = in(reg) at,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+    }
+    words
+}
+
 /// Copies bytes that code in a domain may be changing: each is read once.
 ///
 /// # Safety
@@ -255,6 +283,16 @@ mod tests {
                 assert!(to[..8].iter().chain(&to[8 + bytes..]).all(|&byte| byte == 0), "{bytes}");
                 assert_eq!(to[8..8 + bytes], from[start..start + bytes], "{bytes}");
             }
+        }
+    }
+
+    #[test]
+    fn words_are_loaded_from_any_address() {
+        let bytes: Vec<u8> = (0..72).collect();
+        for first in 0..8 {
+            // SAFETY: 64 bytes of the vector from there on.
+            let words = unsafe { load_words(bytes.as_ptr().expose_provenance() + first) };
+            assert_eq!(words.map(u64::to_le_bytes).concat(), bytes[first..first + 64]);
         }
     }
 }

@@ -45,10 +45,10 @@ const fn use_of(function: &[u8]) -> Use {
         b"device_complete" => Use::Writes(5),
         b"wait_set_wait" => Use::WritesValue,
         b"process_wait" | b"principal_of_peer" => Use::Fills,
-        b"channel_close" | b"wait_set_create" | b"wait_set_add" | b"wait_set_remove"
-        | b"wait_set_alert" | b"wait_set_close" | b"process_start" | b"process_release" | b"process_id_of"
-        | b"process_id" | b"parameter_length" | b"endpoint_take" | b"program_count" | b"program_changes"
-        | b"cycles" | b"trace_note" | b"heap_free" | b"device_submit" | b"register_read" | b"register_write"
+        b"channel_close" | b"wait_set_create" | b"wait_set_add" | b"wait_set_remove" | b"wait_set_alert"
+        | b"wait_set_close" | b"process_start" | b"process_release" | b"process_id_of" | b"process_id"
+        | b"parameter_length" | b"endpoint_take" | b"program_count" | b"program_changes" | b"cycles"
+        | b"trace_note" | b"heap_free" | b"device_submit" | b"register_read" | b"register_write"
         | b"interrupt_wait" | b"stack_left" | b"memory_allocate" | b"memory_grow" | b"memory_reserve"
         | b"memory_free" | b"thread_exit" | b"thread_join" | b"thread_release" | b"thread_yield" | b"thread_sleep"
         | b"thread_self" | b"time_monotonic" | b"time_wall" | b"processor_count" | b"mutex_acquire"

@@ -580,6 +580,13 @@ pub fn copy_block(into: &mut [u8], address: usize) {
     unsafe { arch::copy_bytes(address, place, into.len()) };
 }
 
+/// Eight words of a block that the kernel has just given a SIP, as [`copy_block`] copies them.
+#[inline(always)]
+pub fn block_words(address: usize) -> [u64; 8] {
+    // SAFETY: as in `copy_block`.
+    unsafe { arch::load_words(address) }
+}
+
 mod sealed {
     /// A record of `#[repr(C)]` whose fields are u64s and byte arrays of a multiple of 8: no padding.
     pub trait Record: Copy {}

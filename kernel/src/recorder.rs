@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use recording::{
-    Chunk, Content, Event, EventKind, Filling, Header, Known, MAX_BLOCKS, Started, Unreturned, Whole, chunk_head,
-    chunk_of, padding,
+    Chunk, Content, Contents, Event, EventKind, Filling, Header, Known, MAX_BLOCKS, Started, Unreturned, Whole,
+    chunk_head, chunk_of, padding,
 };
 
 use crate::lock::SpinLock;
@@ -268,7 +268,21 @@ pub fn append(
 
 fn write_piece(chunk: &mut Filling, piece: &Piece) {
     let Piece { address, bytes, content } = *piece;
-    Event::write_block(chunk, (address, bytes, content), &KNOWN, |room| memory::copy_block(room, address as usize));
+    Event::write_block(chunk, (address, bytes, content), &KNOWN, &InBlock(address as usize));
+}
+
+/// What is in a block, from this address on.
+struct InBlock(usize);
+
+impl Contents for InBlock {
+    #[inline(always)]
+    fn words(&self, first: usize) -> [u64; 8] {
+        memory::block_words(self.0 + first)
+    }
+
+    fn copy(&self, first: usize, into: &mut [u8]) {
+        memory::copy_block(into, self.0 + first);
+    }
 }
 
 fn write(chunk: &mut Filling) {

@@ -18,7 +18,7 @@ use contracts::file::{self, FileError};
 use sip::channel::TypedEndpoint;
 use sip::executor::sleep_until;
 use sip::exheap::ExVec;
-use sip::time::monotonic;
+use sip::time::monotonic_coarse;
 use sip::{Deadline, Status};
 use task_sync::Mutex;
 
@@ -105,7 +105,7 @@ impl Files {
     }
 
     fn take_open(&self, path: &str) -> Option<Open> {
-        let now = monotonic();
+        let now = monotonic_coarse();
         if now.saturating_sub(self.swept_ns.get()) >= SWEEP_NS {
             self.sweep(now);
         }
@@ -164,7 +164,7 @@ impl Files {
         let channel = opened(importer).await?;
         match wait_async(channel.get_attributes(), REQUEST_LIMIT).await? {
             file::ImpReadyAfterGetAttributes::Attributes { attributes, next } => {
-                Ok(Open { channel: next, bytes: attributes.size_bytes, since_ns: monotonic() })
+                Ok(Open { channel: next, bytes: attributes.size_bytes, since_ns: monotonic_coarse() })
             }
             file::ImpReadyAfterGetAttributes::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }

@@ -9,7 +9,7 @@ use abi::Status;
 
 use crate::chunk::{Filling, word};
 use crate::effects::{self, Named};
-use crate::known::{self, Known};
+use crate::known::{self, Contents, Known};
 use crate::packed;
 
 /// Maximum blocks of one event: those that return in one message.
@@ -413,13 +413,12 @@ impl Event {
         into.filled(2 + 2 * u64::from(plain), start + length);
     }
 
-    /// Appends a block of an event. `copy` gets the room for its bytes if there are any, padded to whole words. Contents
-    /// that are `known` are only named.
+    /// Appends a block of an event, with its contents if these are to be recorded and not `known`.
     pub fn write_block(
         into: &mut Filling,
         (address, bytes, content): (u64, u64, Content<()>),
         known: &Known,
-        copy: impl FnOnce(&mut [u8]),
+        contents: &impl Contents,
     ) {
         let length = if content == Content::Bytes(()) { (bytes as usize).next_multiple_of(8) } else { 0 };
         // One block is near the other.
@@ -430,25 +429,29 @@ impl Event {
             let start = packed::put(room, &[&[near, bytes << KIND_BITS | kind]]);
             return into.filled(0, start);
         }
+        let size = bytes as usize;
         let has_name = bytes >= known::MIN_BYTES;
-        // All kinds take the same place.
+        if has_name {
+            let digest = known.digest(contents, size);
+            if known.has(digest) {
+                let start = packed::put(room, &[&[near, bytes << KIND_BITS | AGAIN]]);
+                room[start..start + DIGEST_BYTES].copy_from_slice(&digest.to_le_bytes());
+                return into.filled(0, start + DIGEST_BYTES);
+            }
+        }
         let kind = if has_name { NAMED } else { PLAIN };
         let start = packed::put(room, &[&[near, bytes << KIND_BITS | kind]]);
         let first = start + if has_name { DIGEST_BYTES } else { 0 };
-        let (own, padding) = room[first..first + length].split_at_mut(bytes as usize);
-        copy(own);
+        let (own, padding) = room[first..first + length].split_at_mut(size);
+        contents.copy(0, own);
         padding.fill(0);
-        if !has_name {
-            return into.filled(0, first + length);
+        if has_name {
+            // Of what was copied, which may be other than what was there before.
+            let digest = known.digest(&&*own, size);
+            known.add(digest);
+            room[start..first].copy_from_slice(&digest.to_le_bytes());
         }
-        // Of what was copied, since the memory may be a device's again.
-        let digest = known.digest(own);
-        let is_known = known.was_known(digest);
-        if is_known {
-            packed::put(room, &[&[near, bytes << KIND_BITS | AGAIN]]);
-        }
-        room[start..first].copy_from_slice(&digest.to_le_bytes());
-        into.filled(0, first + if is_known { 0 } else { length });
+        into.filled(0, first + length);
     }
 
     /// Appends it to a chunk. Contents that are `known` are only named.
@@ -468,11 +471,8 @@ impl Event {
                 Content::Left | Content::Again(_) => (Content::Left, [].as_slice()),
                 Content::Bytes(words) => (Content::Bytes(()), &**words),
             };
-            Event::write_block(into, (block.address, block.bytes, content), known, |room| {
-                room.chunks_mut(8)
-                    .zip(words)
-                    .for_each(|(at, word)| at.copy_from_slice(&word.to_le_bytes()[..at.len()]));
-            });
+            let contents: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            Event::write_block(into, (block.address, block.bytes, content), known, &contents.as_slice());
         }
     }
 

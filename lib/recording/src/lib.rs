@@ -26,7 +26,7 @@ pub use chunk::{Chunk, Filling, HEADER_BYTES, chunk_head, chunk_of, complete_chu
 pub use event::{
     ANY_FUNCTION, Before, Block, Content, Digest, Event, EventKind, MAX_BLOCKS, Started, Unreturned, Whole, Words,
 };
-pub use known::Known;
+pub use known::{Contents, Known};
 pub use reader::{Reader, RecordingError};
 
 use alloc::vec::Vec;

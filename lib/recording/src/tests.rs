@@ -242,9 +242,9 @@ fn blocks_of_a_message_are_those_that_its_words_name() {
         let mut chunk = Filling::default();
         Event::write_whole(&mut chunk, &whole, (value, &written), pieces.len());
         for (address, bytes, words) in pieces {
-            Event::write_block(&mut chunk, (*address, *bytes, Content::Bytes(())), &Known::new(), |room| {
-                room.chunks_exact_mut(8).zip(*words).for_each(|(at, word)| at.copy_from_slice(&word.to_le_bytes()));
-            });
+            let contents: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+            let head = (*address, *bytes, Content::Bytes(()));
+            Event::write_block(&mut chunk, head, &Known::new(), &contents.as_slice());
         }
         Reader::new(&file_of(chunk)).expect("a recording").into_events().remove(1).blocks
     };

@@ -57,7 +57,7 @@ pub async fn wait_as_member<E: TypedEndpoint>(
 
 /// Converts a timeout in milliseconds; [`FOR_EVER`] is no deadline.
 pub fn until(timeout_ms: u32) -> Deadline {
-    if timeout_ms == FOR_EVER { Deadline::NEVER } else { Deadline::after_ms(timeout_ms.into()) }
+    if timeout_ms == FOR_EVER { Deadline::NEVER } else { Deadline::coarse_after_ms(timeout_ms.into()) }
 }
 
 /// Converts a timeout in milliseconds; 0 and [`FOR_EVER`] are no deadline.
