@@ -28,7 +28,11 @@ const GROWTH_PAGES: usize = 4;
 const LARGE_BYTES: usize = 32 * 1024;
 
 /// Maximum number of freed runs of pages that are kept.
-const MAX_KEPT: usize = 16;
+const MAX_KEPT: usize = 32;
+/// Maximum number of allocations in kept runs that are larger than they need.
+const MAX_LARGER: usize = 32;
+/// How many times as large a kept run may be as the allocation that it is used for.
+const MAX_TIMES: usize = 4;
 
 /// State shared by the threads of a process. It lies at the start of the first heap and lives as long as the process.
 struct Shared {
@@ -36,7 +40,7 @@ struct Shared {
     kept: lock_api::Mutex<SpinThenYield, Kept>,
 }
 
-/// Freed runs of pages, oldest first, for allocations of exactly as many pages. None unless the program asks for it.
+/// Freed runs of pages, oldest first, for allocations of as many pages or less. None unless the program asks for it.
 struct Kept {
     /// Address and number of pages of each.
     runs: [(usize, usize); MAX_KEPT],
@@ -44,15 +48,54 @@ struct Kept {
     /// Number of all their pages, and the most there may be.
     pages: usize,
     max_pages: usize,
+    /// The same of runs in use that are larger than their allocation, which alone says of others how large they are.
+    larger: [(usize, usize); MAX_LARGER],
+    larger_count: usize,
 }
 
 impl Kept {
-    const NONE: Kept = Kept { runs: [(0, 0); MAX_KEPT], count: 0, pages: 0, max_pages: 0 };
+    const NONE: Kept = Kept {
+        runs: [(0, 0); MAX_KEPT],
+        count: 0,
+        pages: 0,
+        max_pages: 0,
+        larger: [(0, 0); MAX_LARGER],
+        larger_count: 0,
+    };
 
-    /// Takes a run of this many pages out.
+    /// Takes the smallest run out that has this many pages and not many times as many.
     fn take(&mut self, pages: usize) -> Option<usize> {
-        let index = self.runs[..self.count].iter().rposition(|run| run.1 == pages)?;
-        Some(self.remove(index).0)
+        let max = if self.larger_count < MAX_LARGER { pages.saturating_mul(MAX_TIMES) } else { pages };
+        let fitting = self.runs[..self.count].iter().enumerate().filter(|(_, run)| (pages..=max).contains(&run.1));
+        // Of several the one that was freed last, which a cache may hold.
+        let (index, _) = fitting.rev().min_by_key(|(_, run)| run.1)?;
+        let (address, found) = self.remove(index);
+        if found > pages {
+            self.larger[self.larger_count] = (address, found);
+            self.larger_count += 1;
+        }
+        Some(address)
+    }
+
+    /// The number of pages of a run in use, which has `pages` if it is not larger; from now on it is not.
+    fn take_size(&mut self, address: usize, pages: usize) -> usize {
+        let Some(index) = self.larger[..self.larger_count].iter().position(|run| run.0 == address) else {
+            return pages;
+        };
+        let (_, found) = self.larger[index];
+        self.larger_count -= 1;
+        self.larger[index] = self.larger[self.larger_count];
+        found
+    }
+
+    /// Notes the size of a run in use, for which there is room after [`Kept::take_size`] with the lock held.
+    fn put_size(&mut self, address: usize, pages: usize, used: usize) {
+        if pages > used
+            && let Some(place) = self.larger.get_mut(self.larger_count)
+        {
+            *place = (address, pages);
+            self.larger_count += 1;
+        }
     }
 
     /// Adds a run; whether there is room, for which older ones go back to the kernel.
@@ -84,9 +127,9 @@ impl Kept {
     }
 }
 
-/// Lets the process keep freed allocations of 32 KiB and more for new ones of the same size, up to this many bytes: for
-/// programs that allocate and free them often, since each is a call of the kernel otherwise. They go back when memory is
-/// short. Without a heap it does nothing.
+/// Lets the process keep freed allocations of 32 KiB and more for new ones, up to this many bytes: for programs that
+/// allocate and free them often, since each is a call of the kernel otherwise. An allocation may use one of up to four
+/// times its size. They go back when memory is short. Without a heap it does nothing.
 pub fn keep_pages(bytes: usize) {
     let Some(shared) = shared() else { return };
     let mut kept = shared.kept.lock();
@@ -149,10 +192,42 @@ pub unsafe fn grow_in_place(pointer: NonNull<u8>, layout: Layout, new_size: usiz
     if !is_large(layout) || new_size < layout.size() {
         return false;
     }
-    let more = wanted - former;
-    let address = pointer.as_ptr().expose_provenance() as u64;
-    // SAFETY: the new pages become part of the allocation, which is the caller's.
-    more == 0 || unsafe { raw::memory_grow(address, more as u64) }.into_result().is_ok()
+    let address = pointer.as_ptr().expose_provenance();
+    if wanted == former {
+        return true;
+    }
+    match grow_run(address, former, wanted) {
+        Ok(Behind::Zero) => true,
+        Ok(Behind::Used) => {
+            let (start, bytes) = (former * PAGE_BYTES, (wanted - former) * PAGE_BYTES);
+            // SAFETY: these pages are part of the run, and from now on of the allocation, which is the caller's.
+            unsafe { pointer.as_ptr().add(start).write_bytes(0, bytes) }
+            true
+        }
+        Err(_) => false,
+    }
+}
+
+/// What is in the pages by which an allocation has grown.
+enum Behind {
+    Zero,
+    /// Anything.
+    Used,
+}
+
+/// Gives an allocation of `former` pages more of them where it is. The caller owns it.
+fn grow_run(address: usize, former: usize, wanted: usize) -> Result<Behind, Status> {
+    let shared = shared().ok_or(Status::WrongState)?;
+    let mut kept = shared.kept.lock();
+    let size = kept.take_size(address, former);
+    let grown = match wanted.checked_sub(size) {
+        None | Some(0) => Ok(0),
+        // SAFETY: the new pages become part of the allocation.
+        Some(more) => unsafe { raw::memory_grow(address as u64, more as u64) }.into_result(),
+    };
+    let used = if grown.is_ok() { wanted } else { former };
+    kept.put_size(address, size.max(used), used);
+    grown.map(|_| if size > former { Behind::Used } else { Behind::Zero })
 }
 
 /// The allocator to name in `#[global_allocator]`; [`entry!`](crate::entry!) does it.
@@ -215,7 +290,12 @@ unsafe impl GlobalAlloc for SipAllocator {
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         if is_large(layout) {
             let (address, pages) = (pointer.expose_provenance(), layout.size().div_ceil(PAGE_BYTES));
-            if shared().is_some_and(|shared| shared.kept.lock().add(address, pages)) {
+            let is_kept = shared().is_some_and(|shared| {
+                let mut kept = shared.kept.lock();
+                let pages = kept.take_size(address, pages);
+                kept.add(address, pages)
+            });
+            if is_kept {
                 return;
             }
             // SAFETY: `pointer` came from `pages`, and the caller no longer uses it.
@@ -244,10 +324,8 @@ unsafe impl GlobalAlloc for SipAllocator {
         // SAFETY: the caller's contract makes size and alignment a valid layout.
         let new_layout = unsafe { Layout::from_size_align_unchecked(new_size, layout.align()) };
         if is_large(layout) && is_large(new_layout) {
-            let is_same = layout.size().div_ceil(PAGE_BYTES) == new_size.div_ceil(PAGE_BYTES);
-            // SAFETY: passed on from the caller.
-            let grows = || NonNull::new(pointer).is_some_and(|start| unsafe { grow_in_place(start, layout, new_size) });
-            if is_same || grows() {
+            let (former, wanted) = (layout.size().div_ceil(PAGE_BYTES), new_size.div_ceil(PAGE_BYTES));
+            if former == wanted || former < wanted && grow_run(pointer.expose_provenance(), former, wanted).is_ok() {
                 return pointer;
             }
         } else if !is_large(layout)
@@ -345,7 +423,7 @@ unsafe impl lock_api::RawMutex for SpinThenYield {
 mod tests {
     use core::alloc::{GlobalAlloc, Layout};
 
-    use super::{LARGE_BYTES, MAX_KEPT, SipAllocator, keep_pages, start};
+    use super::{LARGE_BYTES, MAX_KEPT, MAX_LARGER, SipAllocator, grow_in_place, keep_pages, start};
     use crate::double;
 
     /// The pages of all tests are counted together, and each leaves those of its heap.
@@ -480,6 +558,50 @@ mod tests {
                 (0..2 * MAX_KEPT).map(|mark| Piece::new(LARGE_BYTES, 1, mark as u8)).collect();
             many.into_iter().for_each(Piece::free);
             assert_eq!(double::pages_alive(), begin + MAX_KEPT as u64 * pages);
+            keep_pages(0);
+            assert_eq!(double::pages_alive(), begin);
+        });
+    }
+
+    #[test]
+    fn a_kept_run_may_be_larger_than_what_it_is_used_for() {
+        let _alone = ALONE.lock();
+        double::run(|| {
+            // SAFETY: a new thread of the kernel double, which has allocated nothing.
+            assert_eq!(unsafe { start() }, Ok(()));
+            let begin = double::pages_alive();
+            let pages = |bytes: usize| (bytes / 4096) as u64;
+            keep_pages(100 * LARGE_BYTES);
+            let run = Piece::new(4 * LARGE_BYTES, 1, 1);
+            let address = run.pointer;
+            run.free();
+            // A quarter of it takes it, less does not.
+            let mut quarter = Piece::new(LARGE_BYTES, 1, 2);
+            assert_eq!(quarter.pointer, address);
+            assert_eq!(double::pages_alive(), begin + pages(4 * LARGE_BYTES));
+            // It grows there without the kernel.
+            quarter.resize(3 * LARGE_BYTES);
+            assert_eq!((quarter.pointer, double::pages_alive()), (address, begin + pages(4 * LARGE_BYTES)));
+            quarter.free();
+            let layout = Layout::from_size_align(2 * LARGE_BYTES, 8).unwrap();
+            // SAFETY: the size is not zero.
+            let half = unsafe { SipAllocator.alloc(layout) };
+            assert_eq!(half, address, "its size is known again");
+            let half = core::ptr::NonNull::new(half).unwrap();
+            // SAFETY: allocated with this layout; nobody else has it.
+            assert!(unsafe { grow_in_place(half, layout, 4 * LARGE_BYTES) });
+            // SAFETY: it has this size now.
+            let bytes = unsafe { core::slice::from_raw_parts(half.as_ptr(), 4 * LARGE_BYTES) };
+            assert!(bytes[2 * LARGE_BYTES..].iter().all(|&byte| byte == 0), "what was used before is cleared");
+            let layout = Layout::from_size_align(4 * LARGE_BYTES, 8).unwrap();
+            // SAFETY: it has this size.
+            unsafe { SipAllocator.dealloc(half.as_ptr(), layout) };
+            // As many as can be told apart; the others are of their own size.
+            let runs = (0..MAX_KEPT).map(|mark| Piece::new(4 * LARGE_BYTES, 1, mark as u8));
+            runs.collect::<std::vec::Vec<_>>().into_iter().for_each(Piece::free);
+            let used: std::vec::Vec<_> =
+                (0..MAX_LARGER + 8).map(|mark| Piece::new(2 * LARGE_BYTES, 1, mark as u8)).collect();
+            used.into_iter().for_each(Piece::free);
             keep_pages(0);
             assert_eq!(double::pages_alive(), begin);
         });

@@ -62,7 +62,8 @@ struct Running {
     proofs: Mutex<VecDeque<Proof>>,
     limit_ms: u64,
     /// Set while no thread computes: threads of one process share a heap, and would wait for each other at each allocation.
-    turn: Event,
+    /// None if there is one thread.
+    turn: Option<Event>,
     /// Why the first question went wrong that did.
     failure: Mutex<Option<String>>,
 }
@@ -73,11 +74,11 @@ struct Process {
 }
 
 impl Wanted {
-    /// Starts the extensions, and has the code generator call them.
+    /// Starts the extensions, and has the code generator, in this many threads, call them.
     ///
     /// # Errors
     /// One does not start, for this reason.
-    pub fn started(&self) -> Result<Extension, String> {
+    pub fn started(&self, threads: usize) -> Result<Extension, String> {
         if self.allocator.is_empty() {
             return if self.checker.is_empty() {
                 Ok(Extension(None))
@@ -91,16 +92,17 @@ impl Wanted {
             name => begin(name, allocation_checker::new_channel)
                 .map(|(process, proofs)| (Some(process), proofs.into_iter().map(Proof::Idle).collect()))?,
         };
+        let turn = if threads > 1 { Some(Event::auto().map_err(|status| String::from(status.text()))?) } else { None };
         let running = Arc::new(Running {
             allocator,
             idle: Mutex::new(idle),
             checker,
             proofs: Mutex::new(proofs),
             limit_ms: u64::try_from(self.limit_ms).unwrap_or(0),
-            turn: Event::auto().map_err(|status| String::from(status.text()))?,
+            turn,
             failure: Mutex::new(None),
         });
-        running.turn.set();
+        running.end_turn();
         seam::set(Box::new(Seam(Arc::clone(&running))));
         Ok(Extension(Some(running)))
     }
@@ -132,9 +134,9 @@ impl Extension {
     /// Computes in turn with the other threads: one does at a time, while the others wait for a child.
     pub fn in_turn<T>(&self, work: impl FnOnce() -> T) -> T {
         let Some(running) = &self.0 else { return work() };
-        running.turn.wait();
+        running.begin_turn();
         let result = work();
-        running.turn.set();
+        running.end_turn();
         result
     }
 
@@ -177,10 +179,22 @@ impl Running {
 
     /// Waits, and lets another thread compute.
     fn meanwhile<T>(&self, wait: impl FnOnce() -> T) -> T {
-        self.turn.set();
+        self.end_turn();
         let result = wait();
-        self.turn.wait();
+        self.begin_turn();
         result
+    }
+
+    fn begin_turn(&self) {
+        if let Some(turn) = &self.turn {
+            turn.wait();
+        }
+    }
+
+    fn end_turn(&self) {
+        if let Some(turn) = &self.turn {
+            turn.set();
+        }
     }
 
     fn ask(&self, function: &dyn Function, env: &MachineEnv, options: &RegallocOptions) -> Result<Output, String> {

@@ -36,8 +36,8 @@ sip::startup!();
 pub fn main(startup: Startup) -> i32 {
     sip::allocator::keep_pages(KEPT_BYTES);
     let wanted = Wanted { allocator: startup.allocator, checker: startup.checker, limit_ms: startup.answer_ms };
-    let extension = wanted.started();
     let threads = threads(&wanted, startup.threads);
+    let extension = wanted.started(threads);
     let bounds = bounds(&startup.bounds);
     let mut client = startup.client;
     loop {

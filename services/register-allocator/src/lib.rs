@@ -10,13 +10,14 @@ extern crate alloc;
 
 use alloc::format;
 use alloc::string::{String, ToString};
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
-use contracts::register_allocator::ExpReady;
+use contracts::register_allocator::{Exp, ExpReady, states};
 use register_allocation::{Request, answer};
-use sip::Deadline;
 use sip::exheap::ExVec;
-use sip::select::WaitSet;
+use sip::sync::Mutex;
+use sip::thread;
 
 /// Memory that is kept for the next function: each grows tables of the same sizes.
 const KEPT_BYTES: usize = 16 << 20;
@@ -26,25 +27,37 @@ sip::startup!();
 /// Allocates what the parent sends, until it closes the channels.
 pub fn main(startup: Startup) -> i32 {
     sip::allocator::keep_pages(KEPT_BYTES);
-    let Ok(mut clients) = WaitSet::new() else { return 1 };
-    clients.insert(startup.client);
-    clients.insert(startup.other);
-    while !clients.is_empty() {
-        match clients.wait(Deadline::NEVER) {
-            Some((_, ExpReady::Allocate { function, next })) => {
-                let allocated = allocate(&function);
+    let turn = Arc::new(Mutex::new(()));
+    let Startup { client, other, .. } = startup;
+    let other = {
+        let turn = Arc::clone(&turn);
+        thread::spawn(move || serve(other, &turn))
+    };
+    let served = serve(client, &turn);
+    served.max(other.ok().and_then(|other| other.join().ok()).unwrap_or(1))
+}
+
+/// Serves one client; returns the exit status. Each waits for its own, which is one call of the kernel, and both
+/// allocate in turn, since they share a heap.
+fn serve(mut client: Exp<states::Ready>, turn: &Mutex<()>) -> i32 {
+    loop {
+        match client.receive() {
+            ExpReady::Allocate { function, next } => {
+                let allocated = {
+                    let _turn = turn.lock();
+                    allocate(&function)
+                };
                 drop(function);
                 let answer = allocated.as_ref().map_or_else(String::as_bytes, Vec::as_slice);
-                match (ExVec::from_slice(answer), allocated.is_ok()) {
-                    (Ok(allocation), true) => clients.insert(next.allocated(allocation)),
-                    (Ok(reason), false) => clients.insert(next.refused(reason)),
+                client = match (ExVec::from_slice(answer), allocated.is_ok()) {
+                    (Ok(allocation), true) => next.allocated(allocation),
+                    (Ok(reason), false) => next.refused(reason),
                     (Err(_), _) => return 1,
                 };
             }
-            Some((_, ExpReady::ChannelClosed(_))) | None => {}
+            ExpReady::ChannelClosed(_) => return 0,
         }
     }
-    0
 }
 
 fn allocate(function: &[u8]) -> Result<Vec<u8>, String> {
