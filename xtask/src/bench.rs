@@ -80,7 +80,11 @@ fn refuse_options_of_others(arguments: &BenchArguments) -> Outcome<()> {
     use BenchSubject::{Boot, Compiler, Disk, Domains, Install, Links, Pairs, Safety, Table, Wasm, Web};
     // `disk` reports its own error for other machines.
     let given: [(&str, bool, &[BenchSubject]); 8] = [
-        ("--machine", arguments.machine != MachineName::Hosted, &[Table, Pairs, Boot, Disk, Web, Domains, Safety]),
+        (
+            "--machine",
+            arguments.machine != MachineName::Hosted,
+            &[Table, Pairs, Boot, Disk, Web, Domains, Safety, Compiler],
+        ),
         ("--linux-kernel", arguments.linux_kernel.is_some(), &[Table, Web, Domains]),
         ("--rounds", arguments.rounds != ROUNDS, &[Disk, Web, Links, Safety, Wasm, Compiler]),
         ("--system", arguments.system.is_some(), &[Web, Links, Install]),
@@ -164,6 +168,7 @@ fn bare_machine<'a>(kind: MachineName, processors: u32, qemu: &'a [&'a str], com
         system: "bench-bare",
         parameters: &[],
         domains: None,
+        folder: None,
         qemu,
         commands,
     }

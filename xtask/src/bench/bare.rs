@@ -1,5 +1,6 @@
 //! A bare machine for a measurement, started like `sing run`.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::bench::LIMIT;
@@ -26,6 +27,8 @@ pub struct Machine<'a> {
     pub parameters: &'a [&'a str],
     /// Configuration of hardware domains; `None` for those of its manifest.
     pub domains: Option<Configuration>,
+    /// Folder of the host that it has at `/fs/bench`, read only.
+    pub folder: Option<&'a Path>,
     /// Further arguments for QEMU.
     pub qemu: &'a [&'a str],
     /// Commands for its shell.
@@ -50,6 +53,9 @@ impl Machine<'_> {
         }
         for parameter in self.parameters {
             command.args(["--parameter", parameter]);
+        }
+        if let Some(folder) = self.folder {
+            command.arg("--folder").arg(format!("bench={}:ro", folder.display()));
         }
         for argument in self.qemu {
             command.args(["--qemu", argument]);

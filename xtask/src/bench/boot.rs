@@ -104,6 +104,7 @@ fn start(repository: &Repository, kind: MachineName, qemu: &[&str]) -> Outcome<S
         system: "bare",
         parameters: &parameters,
         domains: None,
+        folder: None,
         qemu,
         commands: "sysinfo --json",
     };

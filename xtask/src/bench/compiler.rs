@@ -2,10 +2,10 @@
 //! checker of allocations as a second one, on one processor and on two. It is table 4 of *Sealing OS Processes*.
 //!
 //! The sides take turns, so that other load of the host affects all; of each the median counts. All have to make the same
-//! image. Deliberately not here: the measurement, in `benches/wasm`.
+//! image. A bare machine counts instructions on one processor, once, and takes the time on two. Deliberately not here: the measurement, in `benches/wasm`.
 
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 
 use serde_json::{Map, Value};
@@ -16,12 +16,17 @@ use sing::process::run_machine;
 use sing::repository::{Repository, read_text, write_whole};
 use sing::systems::{self, Platform, Ready};
 
+use super::bare::Machine;
 use super::table::figures;
-use super::{LIMIT, finish};
+use super::{COUNTING, LIMIT, bare_machine, finish};
 use crate::command_line::BenchArguments;
+use sing::command_line::MachineName;
 
-/// The system, with the compiler and its extensions.
+/// The system, with the compiler and its extensions, hosted and bare.
 const SYSTEM: &str = "bench-compiler";
+const BARE_SYSTEM: &str = "bench-compiler-bare";
+/// Memory of a bare machine.
+const MEBIBYTES: u32 = 3072;
 /// What is compiled: 1,467 functions.
 const PROGRAM: &str = "sqlite";
 /// Compilations of each side in a turn, of which the median counts.
@@ -71,15 +76,16 @@ type Times = [[Vec<u64>; SIDES.len()]; PROCESSORS.len()];
 /// # Errors
 /// The system cannot be built or run, or two sides made different images.
 pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8> {
-    let manifest = repository.system_manifest(SYSTEM.as_ref())?;
-    let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
-    let folder = folder(repository)?;
+    let machine = Measured::new(repository, arguments.machine)?;
     let (mut times, mut image) = (Times::default(), None);
     for turn in 1..=arguments.rounds {
         for (place, processors) in PROCESSORS.into_iter().enumerate() {
+            if turn > 1 && machine.counts(processors) {
+                continue;
+            }
             eprintln!("sing: turn {turn} of {}, {processors} processors", arguments.rounds);
             for (side, (name, words)) in SIDES.iter().enumerate() {
-                let (time, made) = compiled(&ready, &folder, processors, words)?;
+                let (time, made) = machine.compiled(processors, words)?;
                 times[place][side].push(time);
                 if *image.get_or_insert(made) != made {
                     return Err(Failure::new(format!("`{name}` makes another image than the others")));
@@ -87,7 +93,7 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
             }
         }
     }
-    print!("{}", table(&times));
+    print!("{}", table(&times, |processors| machine.counts(processors)));
     print!("{}", lines(repository)?);
     finish(arguments, &format!("{:#}\n", json(&times)), &[] as &[&str])
 }
@@ -100,20 +106,62 @@ fn folder(repository: &Repository) -> Outcome<PathBuf> {
     Ok(folder)
 }
 
-/// Compiles on a machine of its own; returns the time, and a hash of the image.
-fn compiled(ready: &Ready, folder: &Path, processors: u32, words: &str) -> Outcome<(u64, u64)> {
-    let mut command = Command::new(&ready.machine);
-    command.arg("--system").arg(&ready.image).arg("--processors").arg(processors.to_string());
-    command.arg("--folder").arg(format!("bench={}:ro", folder.display()));
-    let line = format!("bench-wasm compile /fs/bench/{PROGRAM}.package --count {COMPILATIONS} {words}");
-    command.arg("--parameter").arg(format!("commands={line}"));
-    let output = run_machine(command, LIMIT)?;
-    let found = figures(&output.text);
-    match (output.problem, found.get("compile_ns"), found.get("image_hash")) {
-        (None, Some(time), Some(hash)) => Ok((*time, *hash)),
-        (problem, ..) => {
-            let why = problem.map_or_else(|| "it printed no figure".to_string(), |problem| problem.to_string());
-            Err(Failure::new(format!("`{line}` could not be measured: {why}")).details(output.text))
+/// A kind of machine, with the package to compile.
+struct Measured<'a> {
+    repository: &'a Repository,
+    kind: MachineName,
+    /// The hosted machine.
+    ready: Option<Ready>,
+    folder: PathBuf,
+}
+
+impl<'a> Measured<'a> {
+    fn new(repository: &'a Repository, kind: MachineName) -> Outcome<Measured<'a>> {
+        let ready = match kind {
+            MachineName::Hosted => {
+                let manifest = repository.system_manifest(SYSTEM.as_ref())?;
+                Some(systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?)
+            }
+            MachineName::Qemu | MachineName::Microvm => None,
+        };
+        Ok(Measured { repository, kind, ready, folder: folder(repository)? })
+    }
+
+    /// Whether instructions are counted, and not nanoseconds.
+    fn counts(&self, processors: u32) -> bool {
+        self.kind != MachineName::Hosted && processors == 1
+    }
+
+    /// Compiles on a machine of its own; returns the time or the number of instructions, and a hash of the image.
+    fn compiled(&self, processors: u32, words: &str) -> Outcome<(u64, u64)> {
+        let count = if self.ready.is_some() { COMPILATIONS } else { 1 };
+        let line = format!("bench-wasm compile /fs/bench/{PROGRAM}.package --count {count} {words}");
+        let output = match &self.ready {
+            Some(ready) => {
+                let mut command = Command::new(&ready.machine);
+                command.arg("--system").arg(&ready.image).arg("--processors").arg(processors.to_string());
+                command.arg("--folder").arg(format!("bench={}:ro", self.folder.display()));
+                command.arg("--parameter").arg(format!("commands={line}"));
+                run_machine(command, LIMIT)?
+            }
+            None => {
+                let qemu: &[&str] = if self.counts(processors) { &COUNTING } else { &[] };
+                let machine = Machine {
+                    mebibytes: MEBIBYTES,
+                    system: BARE_SYSTEM,
+                    folder: Some(&self.folder),
+                    ..bare_machine(self.kind, processors, qemu, &line)
+                };
+                machine.run(self.repository)?
+            }
+        };
+        let found = figures(&output.text);
+        match (output.problem, found.get("compile_ns"), found.get("image_hash")) {
+            (None, Some(time), Some(hash)) => Ok((*time, *hash)),
+            (problem, ..) => {
+                let why = problem.map_or_else(|| "it printed no figure".to_string(), |problem| problem.to_string());
+                Err(Failure::new(format!("`{line}` could not be measured: {why}")).details(output.text))
+            }
         }
     }
 }
@@ -129,19 +177,20 @@ fn ratio(times: &Times, place: usize, side: usize) -> f64 {
     median(&times[place][side]) as f64 / (median(&times[place][0]) as f64).max(1.0)
 }
 
-fn table(times: &Times) -> String {
+fn table(times: &Times, counts: impl Fn(u32) -> bool) -> String {
     let mut text = format!("{:<48}", format!("compiling {PROGRAM} (medians)"));
     for processors in PROCESSORS {
         let head = format!("{processors} processor{}", if processors == 1 { "" } else { "s" });
         // Writing to a String cannot fail.
-        let _ = write!(text, "{head:>20}");
+        let _ = write!(text, "{head:>22}");
     }
     text.push('\n');
     for (side, (name, _)) in SIDES.iter().enumerate() {
         let _ = write!(text, "{name:<48}");
         for place in 0..PROCESSORS.len() {
             let seconds = median(&times[place][side]) as f64 / 1e9;
-            let _ = write!(text, "{:>20}", format!("{seconds:.2} s  {:.3}", ratio(times, place, side)));
+            let unit = if counts(PROCESSORS[place]) { "G instr." } else { "s" };
+            let _ = write!(text, "{:>22}", format!("{seconds:.2} {unit}  {:.3}", ratio(times, place, side)));
         }
         text.push('\n');
     }
@@ -189,8 +238,10 @@ mod tests {
             }
         }
         assert_eq!(ratio(&times, 0, 1), 2.0);
-        let table = table(&times);
-        assert!(table.contains("1.00 s  1.000") && table.contains("5.00 s  2.500"), "{table}");
+        let text = table(&times, |_| false);
+        assert!(text.contains("1.00 s  1.000") && text.contains("5.00 s  2.500"), "{text}");
+        let text = table(&times, |processors| processors == 1);
+        assert!(text.contains("1.00 G instr.  1.000") && text.contains("5.00 s  2.500"), "{text}");
         assert_eq!(json(&times)["allocator as a child, 1 processors"], 3_000_000_000u64);
     }
 
