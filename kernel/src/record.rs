@@ -56,7 +56,7 @@ pub fn end(function: usize, arguments: &[u64], answer: AbiReturn) {
     deferred::take_turn(process);
     thread.message().with_words(call_words::words_out(function as u64, &answer), |written| {
         if has_usual_memory(function, answer.status) {
-            let is_plain = (answer.status, answer.value) == effects::counted(function) && kept_turn;
+            let is_plain = effects::counted(function) == Some((answer.status, answer.value)) && kept_turn;
             if is_plain && recorder::returned_plainly(thread) {
                 return;
             }

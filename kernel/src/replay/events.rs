@@ -292,10 +292,10 @@ impl State {
         let &[mut value] = event.words.as_slice() else { return Err(DAMAGED.into()) };
         let is_own = event.function == ANY_FUNCTION || function == usize::from(event.function);
         if event.function == ANY_FUNCTION {
-            (event.status, value) = effects::counted(function);
+            (event.status, value) = effects::counted(function).ok_or(DAMAGED)?;
             event.words[0] = value;
         }
-        if !is_own || event.status == effects::NOT_COUNTED.0 || !event.blocks.iter().all(memory::write) {
+        if !is_own || !event.blocks.iter().all(memory::write) {
             return Err(DAMAGED.into());
         }
         if fill_in == FillIn::Calls {

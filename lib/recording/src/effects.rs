@@ -37,8 +37,8 @@ pub enum Memory {
 
 macro_rules! effects {
     ($(group $group:literal { $(#[doc = $doc:literal] fn $name:ident($($argument:ident),*) -> $value:literal;)* })*) => {
-        /// By number of the function.
-        static MEMORY: &[Memory] = &[$($(const { memory_by(stringify!($name).as_bytes()) },)*)*];
+        /// By number of the function. No static, which other crates would look up for functions that they know.
+        const MEMORY: &[Memory] = &[$($(const { memory_by(stringify!($name).as_bytes()) },)*)*];
     };
 }
 
@@ -272,17 +272,14 @@ const fn is_same(one: &[u8], other: &[u8]) -> bool {
 }
 
 /// The status and value with which calls of a function are only counted, if they return them without words: of those
-/// that wait for nothing, or in vain, and that nobody sees but by what they send. [`NOT_COUNTED`] of all others.
+/// that wait for nothing, or in vain, and that nobody sees but by what they send. `None` of all others.
 #[inline(always)]
-pub fn counted(function: usize) -> (u64, u64) {
-    COUNTED.get(function).copied().unwrap_or(NOT_COUNTED)
+pub fn counted(function: usize) -> Option<(u64, u64)> {
+    COUNTED.get(function).copied().flatten()
 }
 
-/// Of a function whose calls are all recorded: no status.
-pub const NOT_COUNTED: (u64, u64) = (u64::MAX, 0);
-
-/// By number of the function.
-static COUNTED: [(u64, u64); abi::FUNCTIONS.len()] = {
+/// By number of the function; see [`MEMORY`].
+const COUNTED: [Option<(u64, u64)>; abi::FUNCTIONS.len()] = {
     let functions = [
         ("channel_close", Status::Ok, 0),
         ("channel_receive_or_add", Status::WouldBlock, 0),
@@ -300,9 +297,9 @@ static COUNTED: [(u64, u64); abi::FUNCTIONS.len()] = {
         ("wait_set_remove", Status::Ok, 0),
         ("wait_set_wait", Status::TimedOut, 0),
     ];
-    let (mut counted, mut at) = ([NOT_COUNTED; abi::FUNCTIONS.len()], 0);
+    let (mut counted, mut at) = ([None; abi::FUNCTIONS.len()], 0);
     while at < functions.len() {
-        counted[number_of(functions[at].0)] = (functions[at].1 as u64, functions[at].2);
+        counted[number_of(functions[at].0)] = Some((functions[at].1 as u64, functions[at].2));
         at += 1;
     }
     counted
