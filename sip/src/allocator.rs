@@ -6,6 +6,7 @@
 //! otherwise.
 //! Deliberately not here: exchange-heap blocks, which belong to [`exheap`](crate::exheap).
 
+use alloc::boxed::Box;
 use core::alloc::{GlobalAlloc, Layout};
 use core::ptr::{NonNull, null_mut};
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -37,10 +38,11 @@ const MAX_TIMES: usize = 4;
 /// State shared by the threads of a process. It lies at the start of the first heap and lives as long as the process.
 struct Shared {
     heap: TalcLock<SpinThenYield, PagedMemory, SmallBinning>,
-    kept: lock_api::Mutex<SpinThenYield, Kept>,
+    /// None unless the program asks for it: the first heap is small.
+    kept: lock_api::Mutex<SpinThenYield, Option<Box<Kept>>>,
 }
 
-/// Freed runs of pages, oldest first, for allocations of as many pages or less. None unless the program asks for it.
+/// Freed runs of pages, oldest first, for allocations of as many pages or less.
 struct Kept {
     /// Address and number of pages of each.
     runs: [(usize, usize); MAX_KEPT],
@@ -133,6 +135,8 @@ impl Kept {
 pub fn keep_pages(bytes: usize) {
     let Some(shared) = shared() else { return };
     let mut kept = shared.kept.lock();
+    // Small, so that it is in the heap and needs no kept run itself.
+    let kept = kept.get_or_insert_with(|| Box::new(Kept::NONE));
     kept.max_pages = bytes / PAGE_BYTES;
     while kept.pages > kept.max_pages {
         kept.give_back_oldest();
@@ -158,7 +162,7 @@ pub(crate) unsafe fn start() -> Result<(), Status> {
     // SAFETY: `shared` is page-aligned, writable and larger than Shared; it is never freed. The rest
     // of the pages is given to the heap and used by nothing else.
     unsafe {
-        shared.write(Shared { heap: TalcLock::new(PagedMemory), kept: lock_api::Mutex::new(Kept::NONE) });
+        shared.write(Shared { heap: TalcLock::new(PagedMemory), kept: lock_api::Mutex::new(None) });
         let rest = shared.add(1).cast::<u8>();
         (*shared).heap.lock().claim(rest, bytes - size_of::<Shared>());
     }
@@ -219,14 +223,16 @@ enum Behind {
 fn grow_run(address: usize, former: usize, wanted: usize) -> Result<Behind, Status> {
     let shared = shared().ok_or(Status::WrongState)?;
     let mut kept = shared.kept.lock();
-    let size = kept.take_size(address, former);
+    let size = kept.as_mut().map_or(former, |kept| kept.take_size(address, former));
     let grown = match wanted.checked_sub(size) {
         None | Some(0) => Ok(0),
         // SAFETY: the new pages become part of the allocation.
         Some(more) => unsafe { raw::memory_grow(address as u64, more as u64) }.into_result(),
     };
     let used = if grown.is_ok() { wanted } else { former };
-    kept.put_size(address, size.max(used), used);
+    if let Some(kept) = &mut *kept {
+        kept.put_size(address, size.max(used), used);
+    }
     grown.map(|_| if size > former { Behind::Used } else { Behind::Zero })
 }
 
@@ -261,14 +267,14 @@ fn pages(bytes: usize) -> Option<NonNull<u8>> {
 
 /// Pages for a large allocation: kept ones, whose content is arbitrary, or new ones, which are zero.
 fn large_pages(bytes: usize) -> Option<(NonNull<u8>, bool)> {
-    let kept = shared().and_then(|shared| shared.kept.lock().take(bytes.div_ceil(PAGE_BYTES)));
+    let kept = shared().and_then(|shared| shared.kept.lock().as_mut()?.take(bytes.div_ceil(PAGE_BYTES)));
     if let Some(address) = kept {
         return NonNull::new(core::ptr::with_exposed_provenance_mut(address)).map(|start| (start, false));
     }
     let new = pages(bytes).or_else(|| {
-        let mut kept = shared()?.kept.lock();
-        (0..kept.count).for_each(|_| kept.give_back_oldest());
-        drop(kept);
+        if let Some(kept) = &mut *shared()?.kept.lock() {
+            (0..kept.count).for_each(|_| kept.give_back_oldest());
+        }
         pages(bytes)
     });
     new.map(|start| (start, true))
@@ -291,9 +297,10 @@ unsafe impl GlobalAlloc for SipAllocator {
         if is_large(layout) {
             let (address, pages) = (pointer.expose_provenance(), layout.size().div_ceil(PAGE_BYTES));
             let is_kept = shared().is_some_and(|shared| {
-                let mut kept = shared.kept.lock();
-                let pages = kept.take_size(address, pages);
-                kept.add(address, pages)
+                shared.kept.lock().as_mut().is_some_and(|kept| {
+                    let pages = kept.take_size(address, pages);
+                    kept.add(address, pages)
+                })
             });
             if is_kept {
                 return;
