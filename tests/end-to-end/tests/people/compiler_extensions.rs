@@ -15,7 +15,7 @@ use crate::wasm_installs::program_of;
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// A folder with a package of Lua.
-fn packages(system: &[u8]) -> TempDir {
+pub(crate) fn packages(system: &[u8]) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder");
     let module = std::fs::read(end_to_end::repository().join("ports/lua/lua.wasm")).expect("a module");
     let template = program_of(system, "wasi");
@@ -39,7 +39,7 @@ fn compiled(words: &[&str]) -> Run {
     Machine::new().system(system).folder(&mapped).limit(LIMIT).run(&format!("{commands} ps"))
 }
 
-fn hashes(text: &str) -> Vec<&str> {
+pub(crate) fn hashes(text: &str) -> Vec<&str> {
     text.lines().filter_map(|line| line.strip_prefix("bench image_hash ")).collect()
 }
 

@@ -8,6 +8,7 @@ mod autopsies;
 mod bad_disks;
 mod bad_input;
 mod bare_buses;
+mod bare_compiler_extensions;
 mod bare_disks;
 mod bare_domains;
 mod bare_files;
