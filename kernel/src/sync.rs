@@ -318,8 +318,11 @@ pub fn wait_event(sync: SyncRef, thread: ThreadRef, deadline: u64) -> Result<(),
 const ALERT: u64 = u64::MAX;
 
 /// Waits for ready endpoints of the set, puts as many of their keys into `keys` as there is room for, then [`ALERT`] for
-/// an alert, and returns their number. There must be room for one.
+/// an alert, and returns their number. Without room it is a bad argument, if there is such a set.
 pub fn wait_set(sync: SyncRef, thread: ThreadRef, deadline: u64, keys: &mut [u64]) -> Result<usize, Status> {
+    if keys.is_empty() {
+        return take_keys(&mut sync.lock()?.state, keys).and(Err(Status::BadArgument));
+    }
     let mut count = 0;
     let handed = wait_until(sync, thread, deadline, |state| {
         count = take_keys(state, keys)?;

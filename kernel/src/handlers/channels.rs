@@ -144,8 +144,8 @@ pub fn wait_set_remove(set: u64, endpoint: u64) -> Result<u64, Status> {
 pub fn wait_set_wait(set: u64, deadline: u64, max: u64) -> Result<u64, Status> {
     let caller = caller()?;
     let mut keys = [0; WAIT_KEYS];
-    let room = usize::try_from(max).ok().and_then(|max| keys.get_mut(..max)).filter(|room| !room.is_empty());
-    let room = room.ok_or(Status::BadArgument)?;
+    // None if there is no such room, which is refused.
+    let room = usize::try_from(max).ok().and_then(|max| keys.get_mut(..max)).unwrap_or_default();
     let count = sync::wait_set(claims::sync(set, caller.process)?, caller.thread, deadline, room)?;
     caller.buffer.write_words(&keys[..count]);
     Ok(count as u64)
