@@ -169,6 +169,7 @@ const ENDINGS: &[Ending] = &[
     attacker("loan: passes while others are charged anew", "loans-settled"),
     attacker("wait any: passes on the wake-up that it does not use", "wait-any-shared"),
     attacker("wait set: endpoints that are not in it", "wait-set-strangers"),
+    attacker("wait set: several keys of one wait", "wait-set-several-keys"),
     attacker("wait set: closed with endpoints in it", "wait-set-closed-full"),
     attacker("wait set: alerts", "wait-set-alerts"),
     attacker("wait set: many threads wait for it", "wait-set-many-waiters"),
