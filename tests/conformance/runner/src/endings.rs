@@ -96,6 +96,8 @@ const ENDINGS: &[Ending] = &[
     fault("fault: wild read", "read-wild", &["accessed address"]),
     fault("fault: a window without pages", "read-window", &["accessed address"]),
     fault("fault: behind the pages of a window", "write-behind-window", &["accessed address"]),
+    fault("fault: a window without pages, used before", "read-window-of-no-pages-again", &["accessed address"]),
+    fault("fault: behind the pages of a window, used before", "write-behind-window-again", &["accessed address"]),
     fault("fault: a window that was given up", "read-freed-window", &["accessed address"]),
     fault("code: pages of a window do not execute", "jump-window", &["jumped to"]),
     fault("fault: wild jump", "jump-wild", &["jumped to"]),
