@@ -330,3 +330,42 @@ fn contents_that_are_in_the_recording_are_only_named() {
     let damaged = Reader::new(&file_with(&chunks[..1], 3)).expect_err("a name of nothing");
     assert!(matches!(damaged, RecordingError::Damaged { .. }), "{damaged}");
 }
+
+/// Looked up as one thing, and another when it is copied, as code in a domain could have it.
+struct Changing<'a>(&'a [u8], &'a [u8]);
+
+impl Contents for Changing<'_> {
+    fn words(&self, first: usize) -> [u64; 8] {
+        self.0.words(first)
+    }
+
+    fn copy(&self, first: usize, into: &mut [u8]) {
+        self.1.copy(first, into);
+    }
+}
+
+#[test]
+fn contents_that_change_while_they_are_looked_up_are_named_by_what_was_copied() {
+    static KNOWN: Known = Known::new();
+    KNOWN.set_key([7, 8]);
+    let (before, after) = ([1_u8; 512], [2_u8; 512]);
+    let function = effects::function("device_complete").expect("one") as u8;
+    let whole = Whole { number: 0, since_call: 0, process: 1, thread: 2, function, check: 0, plain: 0, status: 0 };
+    let mut chunk = Filling::default();
+    let head = (64, 512, Content::Bytes(()));
+    Event::write_whole(&mut chunk, &whole, (9, &[]), 4);
+    Event::write_block(&mut chunk, head, &KNOWN, &Changing(&before, &after));
+    // The first of these is not in the recording yet, the others are.
+    for contents in [&before, &before, &after] {
+        Event::write_block(&mut chunk, head, &KNOWN, &contents.as_slice());
+    }
+    let blocks = Reader::new(&file_of(chunk)).expect("a recording").into_events().remove(1).blocks;
+    let found: Vec<u64> = blocks
+        .into_iter()
+        .map(|block| match block.content {
+            Content::Bytes(words) => words[0] & 0xff,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(found, [2, 1, 1, 2]);
+}
