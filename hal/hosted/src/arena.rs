@@ -418,6 +418,9 @@ mod tests {
         assert!(error.to_string().starts_with("the host refused "), "{error}");
         let arena = reserve("stack", most, GIB, Access::None).expect("some part of it");
         assert!(arena.bytes < most && arena.bytes >= GIB && arena.base.is_multiple_of(GROUP_BYTES));
+        // SAFETY: the range was just reserved, and nobody else knows of it. Other tests need the addresses.
+        let answer = unsafe { libc::munmap(ptr::with_exposed_provenance_mut(arena.base), arena.bytes) };
+        assert_eq!(answer, 0, "{}", io::Error::last_os_error());
     }
 
     #[test]

@@ -464,6 +464,8 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 mod tests {
     use std::io::{Read, Write};
     use std::net::{Shutdown, TcpStream};
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use abi::sockets::{Command, FIRST_AT, NAME_AT, RECORD_BYTES, TOKEN_AT};
 
@@ -478,10 +480,13 @@ mod tests {
 
     impl Fixture {
         fn new() -> Self {
-            let reservation: &'static Reservation =
-                Box::leak(Box::new(Reservation::new(Some(1 << 24)).expect("memory")));
-            let base = reservation.layout().memory.base;
-            let memory = Memory::checked(reservation, base, 1 << 16).expect("memory of the arena");
+            // One for all tests: each takes a large part of the addresses of the process.
+            static RESERVATION: OnceLock<Reservation> = OnceLock::new();
+            static FIXTURES: AtomicUsize = AtomicUsize::new(0);
+            const BYTES: usize = 1 << 16;
+            let reservation = RESERVATION.get_or_init(|| Reservation::new(Some(1 << 24)).expect("memory"));
+            let address = reservation.layout().memory.base + FIXTURES.fetch_add(1, Ordering::Relaxed) * BYTES;
+            let memory = Memory::checked(reservation, address, BYTES).expect("memory of the arena");
             Self { device: Arc::default(), memory }
         }
 
