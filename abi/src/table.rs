@@ -152,8 +152,8 @@ macro_rules! for_each_function {
                 fn device_open(index) -> "device";
                 #[doc = "Describes a device: word 0 a DeviceKind, word 1 its size in bytes (disk), word 2 flags: bit 0 read-only, bit 1 interactive terminal, word 3 columns, word 4 rows (of packets, word 1 the hardware address, word 2 the offloads, word 3 the MTU), word 5 the number of register ranges, word 6 the number of interrupts."]
                 fn device_describe(device) -> "0";
-                #[doc = "Submits an operation (a DeviceOperation) at a byte offset with `bytes` bytes of the block, from byte `first` of it on. Sockets and packets define the offset themselves. The block belongs to the device until device_complete returns it. The value is 1 if the operation completed at once, else 0."]
-                fn device_submit(device, operation, offset, block, first, bytes) -> "1 if completed, else 0";
+                #[doc = "Submits an operation (a DeviceOperation) at a byte offset with `bytes` bytes of the block, from byte `first` of it on. Sockets and packets define the offset themselves. If it is done at once, the value is the block's handle and the words are those of device_complete; otherwise the block belongs to the device until device_complete returns it."]
+                fn device_submit(device, operation, offset, block, first, bytes) -> "block; 0 if it is queued";
                 #[doc = "Waits until `deadline` for a finished operation: the value is the block's handle, word 0 its address, word 1 its length, word 2 the bytes transferred, word 3 a Status, word 4 whether it is on loan (1) or the caller's own (0)."]
                 fn device_complete(device, deadline) -> "block";
                 #[doc = "Closes a device; operations that have not begun are cancelled."]

@@ -20,6 +20,8 @@ enum Use {
     Receives,
     /// It writes this many.
     Writes(usize),
+    /// It writes this many, if its value is not 0.
+    WritesUnlessZero(usize),
     /// It writes as many as its value says.
     WritesValue,
     /// It writes any, if it succeeds.
@@ -43,16 +45,17 @@ const fn use_of(function: &[u8]) -> Use {
         b"heap_allocate" | b"stack_bounds" => Use::Writes(2),
         b"heap_describe" | b"channel_describe" => Use::Writes(4),
         b"device_complete" => Use::Writes(5),
+        b"device_submit" => Use::WritesUnlessZero(5),
         b"wait_set_wait" => Use::WritesValue,
         b"process_wait" | b"principal_of_peer" => Use::Fills,
         b"channel_close" | b"wait_set_create" | b"wait_set_add" | b"wait_set_remove" | b"wait_set_alert"
         | b"wait_set_close" | b"process_start" | b"process_release" | b"process_id_of" | b"process_id"
         | b"parameter_length" | b"endpoint_take" | b"program_count" | b"program_changes" | b"cycles"
-        | b"trace_note" | b"heap_free" | b"device_submit" | b"register_read" | b"register_write"
-        | b"interrupt_wait" | b"stack_left" | b"memory_allocate" | b"memory_grow" | b"memory_reserve"
-        | b"memory_free" | b"thread_exit" | b"thread_join" | b"thread_release" | b"thread_yield" | b"thread_sleep"
-        | b"thread_self" | b"time_monotonic" | b"time_wall" | b"processor_count" | b"mutex_acquire"
-        | b"mutex_try_acquire" | b"mutex_release" | b"event_set" | b"event_reset" | b"event_wait" => Use::Nothing,
+        | b"trace_note" | b"heap_free" | b"register_read" | b"register_write" | b"interrupt_wait" | b"stack_left"
+        | b"memory_allocate" | b"memory_grow" | b"memory_reserve" | b"memory_free" | b"thread_exit"
+        | b"thread_join" | b"thread_release" | b"thread_yield" | b"thread_sleep" | b"thread_self"
+        | b"time_monotonic" | b"time_wall" | b"processor_count" | b"mutex_acquire" | b"mutex_try_acquire"
+        | b"mutex_release" | b"event_set" | b"event_reset" | b"event_wait" => Use::Nothing,
         _ => Use::All,
     }
 }
@@ -74,7 +77,7 @@ pub fn words_in(function: u64, arguments: &[u64]) -> usize {
     match use_by(function) {
         Use::All => MESSAGE_WORDS,
         Use::Sends => arguments.get(1).map_or(0, |message| words_of(*message)),
-        Use::Nothing | Use::Receives | Use::Writes(_) | Use::WritesValue | Use::Fills => 0,
+        Use::Nothing | Use::Receives | Use::Writes(_) | Use::WritesUnlessZero(_) | Use::WritesValue | Use::Fills => 0,
     }
 }
 
@@ -86,9 +89,10 @@ pub fn words_out(function: u64, answer: &AbiReturn) -> usize {
         Use::Receives if answer.status == Status::Ok as u64 => words_of(answer.value),
         Use::Receives if answer.status == Status::Closed as u64 => MESSAGE_WORDS,
         Use::Writes(words) => words,
+        Use::WritesUnlessZero(words) if answer.status == Status::Ok as u64 && answer.value != 0 => words,
         Use::WritesValue if answer.status == Status::Ok as u64 => (answer.value as usize).min(MESSAGE_WORDS),
         Use::Fills if answer.status == Status::Ok as u64 => MESSAGE_WORDS,
-        Use::Nothing | Use::Sends | Use::Receives | Use::WritesValue | Use::Fills => 0,
+        Use::Nothing | Use::Sends | Use::Receives | Use::WritesUnlessZero(_) | Use::WritesValue | Use::Fills => 0,
     }
 }
 
@@ -148,6 +152,10 @@ mod tests {
                         body.contains("device::wait_complete(caller.process, caller.thread, device, deadline, ");
                     assert!(writes && mentions == 1, "{}: {body}", function.name);
                 }
+                Use::WritesUnlessZero(words) => {
+                    let writes = body.contains("device::submit(caller.process, device, ") && *words == 5;
+                    assert!(writes && mentions == 1, "{}: {body}", function.name);
+                }
                 Use::WritesValue => {
                     let writes = body.contains("caller.buffer.write_words(&keys[..count]);");
                     assert!(writes && body.ends_with("Ok(count as u64)") && mentions == 1, "{}: {body}", function.name);
@@ -182,5 +190,9 @@ mod tests {
         assert_eq!(words_in(number("process_create"), &[0; 6]), MESSAGE_WORDS);
         let waited = |status: Status| words_out(number("process_wait"), &AbiReturn { status: status as u64, value: 0 });
         assert_eq!([waited(Status::Ok), waited(Status::TimedOut)], [MESSAGE_WORDS, 0]);
+        let submitted = |status: Status, value: u64| {
+            words_out(number("device_submit"), &AbiReturn { status: status as u64, value })
+        };
+        assert_eq!([submitted(Status::Ok, 9), submitted(Status::Ok, 0), submitted(Status::Exhausted, 9)], [5, 0, 0]);
     }
 }

@@ -1,7 +1,7 @@
 //! The machine's own devices (consoles, disks, sockets, packets): their owners, and the operations in flight.
 //!
-//! The block of an operation belongs to the device from submission until `device_complete` returns it. When a SIP
-//! dies, its console is free for the next one at once, its disk when the machine has finished all operations; an
+//! The block of an operation belongs to the device from submission until the same call, if the machine is done at once,
+//! or `device_complete` returns it. When a SIP dies, its console is free for the next one at once, its disk when the machine has finished all operations; an
 //! operation still in progress keeps its block, which is disposed of on completion.
 
 use alloc::boxed::Box;
@@ -220,7 +220,8 @@ pub fn kind_of(handle: u64, owner: ProcessRef) -> u64 {
     }
 }
 
-/// Submits an operation on the bytes of a block from `first` on. Returns whether it is already complete.
+/// Submits an operation on the bytes of a block from `first` on. If it is done at once, the block is the caller's again:
+/// returns its handle, and describes it in the buffer as [`wait_complete`] does. Otherwise returns 0.
 pub fn submit(
     caller: ProcessRef,
     open: OpenDevice,
@@ -228,7 +229,8 @@ pub fn submit(
     offset: u64,
     handle: u64,
     (first, bytes): (u64, u64),
-) -> Result<bool, Status> {
+    buffer: MessageBuffer,
+) -> Result<u64, Status> {
     let number = operation;
     let operation = match DeviceOperation::from_number(operation).ok_or(Status::BadArgument)? {
         DeviceOperation::Read => hal_api::DeviceOperation::Read,
@@ -275,17 +277,36 @@ pub fn submit(
         stream::add(caller.id.load(Ordering::Relaxed), TraceKind::RequestBegun, handle, number, bytes);
     }
     match machine().device_submit(request) {
-        Submitted::Queued => Ok(false),
+        Submitted::Queued => Ok(0),
         Submitted::Complete(result) => {
-            if let Some(ticket) = finish(device, slot, result) {
-                ticket.wake(Woken::Signalled);
+            let request = device.inner.lock().requests[slot].take();
+            if let Some(request) = request {
+                request.filling.note(block, result);
             }
-            Ok(true)
+            Ok(give_back(caller, &Done { block, result }, buffer))
         }
     }
 }
 
-/// Records a finished operation and returns the waiter to wake.
+/// Gives a block to its process and describes it, and what came of its operation, in the buffer. Returns its handle.
+fn give_back(caller: ProcessRef, done: &Done, buffer: MessageBuffer) -> u64 {
+    let Done { block, result } = *done;
+    exheap::give_to(caller, block);
+    let handle = block.handle();
+    if stream::is_on() {
+        stream::add(caller.id.load(Ordering::Relaxed), TraceKind::RequestDone, handle, 0, 0);
+    }
+    let (count, status) = match result {
+        Ok(count) => (count as u64, Status::Ok),
+        Err(_) => (0, Status::DeviceError),
+    };
+    let address = block.address.load(Ordering::Relaxed) as u64;
+    let is_lent = u64::from(block.is_lent());
+    buffer.write_words(&[address, block.size() as u64, count, status as u64, is_lent]);
+    handle
+}
+
+/// Records that a queued operation is finished, and returns the waiter to wake.
 fn finish(device: &'static Device, slot: usize, result: DeviceResult) -> Option<Ticket> {
     let mut inner = device.inner.lock();
     let request = inner.requests.get_mut(slot)?.take()?;
@@ -343,19 +364,7 @@ pub fn wait_complete(
 ) -> Result<u64, Status> {
     loop {
         if let Some(done) = device.lock()?.done.pop_front() {
-            exheap::give_to(caller, done.block);
-            if stream::is_on() {
-                let id = caller.id.load(Ordering::Relaxed);
-                stream::add(id, TraceKind::RequestDone, done.block.handle(), 0, 0);
-            }
-            let (count, status) = match done.result {
-                Ok(count) => (count as u64, Status::Ok),
-                Err(_) => (0, Status::DeviceError),
-            };
-            let address = done.block.address.load(Ordering::Relaxed) as u64;
-            let is_lent = u64::from(done.block.is_lent());
-            buffer.write_words(&[address, done.block.size() as u64, count, status as u64, is_lent]);
-            return Ok(done.block.handle());
+            return Ok(give_back(caller, &done, buffer));
         }
         let ticket = wait::begin();
         match wait_at(device, ticket) {

@@ -118,16 +118,16 @@ impl Device {
         })
     }
 
-    /// Submits an operation on `bytes` bytes from the block's start, at a byte offset of the device. Returns whether it is
-    /// complete already; in any case [`complete`](Device::complete) returns the block. A lent block is one again by
-    /// [`Completion::into_loan`].
+    /// Submits an operation on `bytes` bytes from the block's start, at a byte offset of the device. Returns its completion
+    /// if it is done at once; otherwise `None`, and [`complete`](Device::complete) returns the block. A lent block is one
+    /// again by [`Completion::into_loan`].
     pub fn submit(
         &self,
         operation: DeviceOperation,
         offset: u64,
         block: impl Lendable<ExVec<u8>>,
         bytes: usize,
-    ) -> Result<bool, SubmitError> {
+    ) -> Result<Option<Completion>, SubmitError> {
         self.submit_part(operation, offset, block, 0..bytes)
     }
 
@@ -138,19 +138,24 @@ impl Device {
         offset: u64,
         block: impl Lendable<ExVec<u8>>,
         part: Range<usize>,
-    ) -> Result<bool, SubmitError> {
+    ) -> Result<Option<Completion>, SubmitError> {
         let block = block.into_loan();
         if part.start > part.end || part.end > block.byte_count() {
             return Err(SubmitError::new(block, Status::BadArgument));
         }
         let (first, bytes) = (part.start as u64, part.len() as u64);
         let operation = operation as u64;
-        // SAFETY: on success the block's value is forgotten, until device_complete gives it back.
+        // SAFETY: on success the block's value is forgotten, until the kernel gives it back.
         let answer = unsafe { raw::device_submit(self.handle, operation, offset, block.handle(), first, bytes) };
         match answer.into_result() {
-            Ok(complete) => {
+            Ok(handle) => {
                 block.forget();
-                Ok(complete != 0)
+                if handle == 0 {
+                    return Ok(None);
+                }
+                // SAFETY: the kernel has given the block back with this call.
+                let completion = unsafe { completion(handle) };
+                Ok(Some(completion.unwrap_or_else(|| unreachable!("bytes fit any block"))))
             }
             Err(status) => Err(SubmitError::new(block, status)),
         }
@@ -160,19 +165,8 @@ impl Device {
     pub fn complete(&self, deadline: Deadline) -> Result<Completion, Status> {
         // SAFETY: the block becomes owned by the value made here.
         let handle = unsafe { raw::device_complete(self.handle, deadline.as_ns()) }.into_result()?;
-        let answer = thread_block::message_word(2);
-        let status = Status::from_number(thread_block::message_word(3));
-        let lent = (thread_block::message_word(4) != 0).then_some(handle);
-        // SAFETY: the kernel has just returned the block with this handle, address and length.
-        let block = unsafe { ExBlock::from_answer(handle) };
-        let result = if status == Status::Ok { Ok(()) } else { Err(status) };
-        match ExVec::from_block(block) {
-            Ok(block) => {
-                let bytes = usize::try_from(answer).unwrap_or(usize::MAX).min(block.len());
-                Ok(Completion { bytes, block, answer, result, lent })
-            }
-            Err(_) => Err(Status::Unknown),
-        }
+        // SAFETY: the kernel has given the block back with this call.
+        unsafe { completion(handle) }.ok_or(Status::Unknown)
     }
 
     /// Submits one operation and waits for it. There must be no other operation in flight: its completion could come first.
@@ -183,7 +177,9 @@ impl Device {
         block: ExVec<u8>,
         bytes: usize,
     ) -> Result<Completion, SubmitError> {
-        self.submit(operation, offset, block, bytes)?;
+        if let Some(completion) = self.submit(operation, offset, block, bytes)? {
+            return Ok(completion);
+        }
         match self.complete(Deadline::NEVER) {
             Ok(completion) => Ok(completion),
             // The kernel returns every block it accepted; an error means that the handle is not a device's.
@@ -194,6 +190,21 @@ impl Device {
     pub(crate) fn handle(&self) -> u64 {
         self.handle
     }
+}
+
+/// Takes the block that the last ABI call of this thread gave back, as described in the message buffer.
+///
+/// # Safety
+/// It must have given back the block with this handle, and nobody else must own it.
+unsafe fn completion(handle: u64) -> Option<Completion> {
+    let answer = thread_block::message_word(2);
+    let status = Status::from_number(thread_block::message_word(3));
+    let lent = (thread_block::message_word(4) != 0).then_some(handle);
+    // SAFETY: the caller's obligation.
+    let block = ExVec::from_block(unsafe { ExBlock::from_answer(handle) }).ok()?;
+    let bytes = usize::try_from(answer).unwrap_or(usize::MAX).min(block.len());
+    let result = if status == Status::Ok { Ok(()) } else { Err(status) };
+    Some(Completion { bytes, block, answer, result, lent })
 }
 
 impl Drop for Device {

@@ -26,6 +26,16 @@ struct Arrived {
     read_address: usize,
 }
 
+impl Arrived {
+    /// Takes what a read has got.
+    fn read(&mut self, completion: &Completion) {
+        self.read_address = 0;
+        let bytes = if completion.result.is_ok() { completion.bytes } else { 0 };
+        self.input = Some(completion.block[..bytes].to_vec());
+        self.reader.take().into_iter().for_each(Waker::wake);
+    }
+}
+
 struct Shared {
     device: Device,
     arrived: Mutex<Arrived>,
@@ -69,7 +79,9 @@ impl console_server::Port for Port {
         let block = ExVec::<u8>::new(READ_BYTES)?;
         self.shared.arrived.lock().read_address = address(&block);
         let submitted = self.shared.device.submit(DeviceOperation::Read, 0, block, READ_BYTES);
-        submitted.map_err(|error| error.status)?;
+        if let Some(completion) = submitted.map_err(|error| error.status)? {
+            self.shared.arrived.lock().read(&completion);
+        }
         self.reading = true;
         Ok(())
     }
@@ -100,7 +112,10 @@ impl console_server::Port for Port {
         if length == 0 {
             return Ok(());
         }
-        self.shared.device.submit(DeviceOperation::Write, 0, block, length).map_err(|error| error.status)?;
+        let submitted = self.shared.device.submit(DeviceOperation::Write, 0, block, length);
+        if let Some(completion) = submitted.map_err(|error| error.status)? {
+            return completion.result;
+        }
         loop {
             self.shared.written.wait();
             if let Some(outcome) = self.shared.arrived.lock().written.take() {
@@ -116,7 +131,7 @@ fn address(block: &ExVec<u8>) -> usize {
 
 fn wait_for_completions(shared: &Shared) {
     loop {
-        let Ok(Completion { block, bytes, result, .. }) = shared.device.complete(Deadline::NEVER) else {
+        let Ok(completion) = shared.device.complete(Deadline::NEVER) else {
             // The device is gone: report the end of input, and fail a pending write.
             let mut arrived = shared.arrived.lock();
             arrived.input = Some(Vec::new());
@@ -126,13 +141,10 @@ fn wait_for_completions(shared: &Shared) {
             return;
         };
         let mut arrived = shared.arrived.lock();
-        if arrived.read_address == address(&block) {
-            arrived.read_address = 0;
-            let bytes = if result.is_ok() { bytes } else { 0 };
-            arrived.input = Some(block[..bytes].to_vec());
-            arrived.reader.take().into_iter().for_each(Waker::wake);
+        if arrived.read_address == address(&completion.block) {
+            arrived.read(&completion);
         } else {
-            arrived.written = Some(result.map(|()| bytes));
+            arrived.written = Some(completion.result.map(|()| completion.bytes));
             shared.written.set();
         }
     }

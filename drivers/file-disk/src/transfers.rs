@@ -45,19 +45,13 @@ impl Transfers {
                 self.pending.cancel(address);
                 return Err(error);
             }
-            Ok(true) => {
-                // The other thread may have been faster, or the completion may be of another operation.
-                if let Ok(completion) = self.device.complete(Deadline::PASSED) {
-                    self.file(completion);
-                }
+            Ok(Some(completion)) => {
+                self.pending.cancel(address);
+                return Ok(completion);
             }
-            Ok(false) => self.queued.set(),
+            Ok(None) => self.queued.set(),
         }
         Ok(self.pending.wait(address).await)
-    }
-
-    fn file(&self, completion: Completion) {
-        self.pending.finish(completion.block.as_ptr() as usize, completion);
     }
 
     fn wait_at_device(&self) {
@@ -65,7 +59,7 @@ impl Transfers {
             self.queued.wait();
             while self.pending.has_pending() {
                 match self.device.complete(Deadline::NEVER) {
-                    Ok(completion) => self.file(completion),
+                    Ok(completion) => self.pending.finish(completion.block.as_ptr() as usize, completion),
                     Err(_) => break,
                 }
             }

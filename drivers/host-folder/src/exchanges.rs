@@ -44,12 +44,20 @@ impl Transport for Exchanges {
             let (address, bytes) = (block.as_ptr() as usize, block.len());
             self.shared.pending.begin(address);
             // The length of the request is in the message itself.
-            if let Err(error) = self.shared.device.submit(DeviceOperation::Write, 0, block, bytes) {
-                self.shared.pending.cancel(address);
-                return Exchanged { block: Some(error.block), answer: None };
-            }
-            self.shared.submitted.set();
-            let completion = self.shared.pending.wait(address).await;
+            let completion = match self.shared.device.submit(DeviceOperation::Write, 0, block, bytes) {
+                Err(error) => {
+                    self.shared.pending.cancel(address);
+                    return Exchanged { block: Some(error.block), answer: None };
+                }
+                Ok(Some(completion)) => {
+                    self.shared.pending.cancel(address);
+                    completion
+                }
+                Ok(None) => {
+                    self.shared.submitted.set();
+                    self.shared.pending.wait(address).await
+                }
+            };
             let answer = completion.result.is_ok().then_some(0..completion.bytes);
             Exchanged { block: Some(completion.block), answer }
         })

@@ -73,10 +73,14 @@ async fn serve(device: Rc<Device>, mut client: entropy::Exp<states::Ready>) {
 fn fill(device: &Device, mut data: Block) -> (Option<Block>, Result<(), EntropyError>) {
     let (bytes, mut filled) = (data.len(), 0);
     while filled < bytes {
-        if let Err(error) = device.submit_part(DeviceOperation::Read, 0, data, filled..bytes) {
-            return (Lent::claim(error.block).ok(), Err(EntropyError::Exhausted));
-        }
-        let Ok(completion) = device.complete(Deadline::NEVER) else { return (None, Err(EntropyError::DeviceError)) };
+        let completion = match device.submit_part(DeviceOperation::Read, 0, data, filled..bytes) {
+            Err(error) => return (Lent::claim(error.block).ok(), Err(EntropyError::Exhausted)),
+            Ok(Some(completion)) => completion,
+            Ok(None) => match device.complete(Deadline::NEVER) {
+                Ok(completion) => completion,
+                Err(_) => return (None, Err(EntropyError::DeviceError)),
+            },
+        };
         let read = if completion.result.is_ok() { completion.bytes } else { 0 };
         let Ok(block) = completion.into_loan() else { return (None, Err(EntropyError::DeviceError)) };
         data = block;

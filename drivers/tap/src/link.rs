@@ -118,13 +118,11 @@ impl Link {
         let is_asked = record.flags.contains(PacketFlags::CHECKSUM);
         let treatment = is_asked.then(|| treatment::treatment(&buffer[..bytes], record.segment_bytes)).flatten();
         let offset = treatment.unwrap_or_default().to_offset();
-        let address = buffer.as_ptr() as usize;
         match self.device.submit(DeviceOperation::Write, offset, buffer, bytes) {
             // Dropped if the host's queue is full.
-            Ok(_) => match self.completed(address) {
-                Some(completion) => self.buffers.borrow_mut().sent.push_back(completion.block),
-                None => self.has_failed.set(true),
-            },
+            Ok(Some(completion)) => self.buffers.borrow_mut().sent.push_back(completion.block),
+            // The device queues no writes.
+            Ok(None) => self.has_failed.set(true),
             Err(error) => self.buffers.borrow_mut().sent.push_back(error.block),
         }
     }
@@ -153,25 +151,30 @@ impl Link {
 
     /// Receives available packets, without blocking.
     pub fn receive(&self) {
+        // The pending read has an earlier packet than the reads below.
+        if let Some((address, _)) = self.waiting.get()
+            && let Some(completion) = self.completed(address)
+        {
+            self.handle(completion);
+            wake(&self.receiver);
+        }
         loop {
             let Some(buffer) = self.buffers.borrow_mut().empty.pop_front() else { break };
-            let Some((completion, is_done)) = self.read(NO_WAIT, buffer) else { break };
-            let Some(completion) = completion.filter(|_| is_done) else { break };
+            let Some(completion) = self.read(NO_WAIT, buffer) else { break };
             if !self.handle(completion) {
                 break;
             }
         }
     }
 
-    /// Submits a read; returns its completion, if it has completed, and whether it has. `None` if the device refused
-    /// it.
-    fn read(&self, offset: u64, buffer: ExVec<u8>) -> Option<(Option<Completion>, bool)> {
+    /// Submits a read; returns its completion. `None` if it waits for a packet, or the device refused it.
+    fn read(&self, offset: u64, buffer: ExVec<u8>) -> Option<Completion> {
         let (address, bytes) = (buffer.as_ptr() as usize, buffer.len());
         match self.device.submit(DeviceOperation::Read, offset, buffer, bytes) {
-            Ok(true) => Some((self.completed(address), true)),
-            Ok(false) => {
+            Ok(Some(completion)) => Some(completion),
+            Ok(None) => {
                 self.waiting.set(Some((address, self.clients.get())));
-                Some((None, false))
+                None
             }
             Err(error) => {
                 self.buffers.borrow_mut().empty.push_front(error.block);
@@ -180,7 +183,7 @@ impl Link {
         }
     }
 
-    /// Returns the completion of the operation on the block at this address. The pending read may complete first.
+    /// Returns the completion of the queued operation on the block at this address.
     fn completed(&self, address: usize) -> Option<Completion> {
         while let Ok(completion) = self.device.complete(Deadline::PASSED) {
             if completion.block.as_ptr() as usize == address {
@@ -244,7 +247,7 @@ impl Link {
             if self.waiting.get().is_none() && self.client_waits.get() {
                 let buffer = self.buffers.borrow_mut().empty.pop_front();
                 if let Some(buffer) = buffer
-                    && let Some((Some(completion), _)) = self.read(0, buffer)
+                    && let Some(completion) = self.read(0, buffer)
                 {
                     self.handle(completion);
                     wake(&self.notifier);

@@ -45,7 +45,7 @@ pub fn device_submit(
 ) -> Result<u64, Status> {
     let caller = caller()?;
     let device = claims::device(device, caller.process)?;
-    device::submit(caller.process, device, operation, offset, block, (first, bytes)).map(u64::from)
+    device::submit(caller.process, device, operation, offset, block, (first, bytes), caller.buffer)
 }
 
 pub fn device_complete(device: u64, deadline: u64) -> Result<u64, Status> {

@@ -86,7 +86,7 @@ fn functions_whose_plain_returns_are_counted_give_no_words_and_no_memory() {
         assert!(!gives_memory, "{}", abi::FUNCTIONS[function].name);
         assert!(has_usual_memory(function, answer.status) && !is_device_open(function));
     }
-    assert_eq!(found, 14);
+    assert_eq!(found, 13);
     let waits = abi::FUNCTIONS.iter().position(|function| function.name == "thread_sleep").expect("one");
     assert_eq!(effects::counted(waits), None);
 }

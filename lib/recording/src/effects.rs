@@ -54,7 +54,7 @@ const fn memory_by(function: &[u8]) -> Memory {
         | b"audit_read"
         | b"contract_automaton" => Memory::NewBlock,
         b"heap_detach" => Memory::Detached,
-        b"device_complete" => Memory::Completed,
+        b"device_submit" | b"device_complete" => Memory::Completed,
         b"heap_split" => Memory::RestOfBlock,
         b"heap_allocate" => Memory::ZeroBlock,
         b"memory_allocate" => Memory::ZeroPages,
@@ -64,8 +64,9 @@ const fn memory_by(function: &[u8]) -> Memory {
         | b"stream_read" => Memory::OfArgument(0),
         b"list_trace" | b"dma_end" => Memory::OfArgument(1),
         // These read a block, or only rename one.
-        b"program_install" | b"program_check" | b"device_submit" | b"dma_begin" | b"heap_free" | b"heap_describe"
-        | b"heap_attach" => Memory::Nothing,
+        b"program_install" | b"program_check" | b"dma_begin" | b"heap_free" | b"heap_describe" | b"heap_attach" => {
+            Memory::Nothing
+        }
         b"channel_create"
         | b"channel_send"
         | b"channel_close"
@@ -220,6 +221,8 @@ pub fn named(function: usize, arguments: [u64; 2], (status, value): (u64, u64), 
     match memory(function) {
         Memory::Message if status == Status::Closed as u64 => Names::many(buffer, 1, word(0)),
         Memory::Message if is_ok => Names::many(buffer, (value >> 16 & 0xffff) as usize, value >> 32 & 0xff),
+        // Queued: the device keeps it.
+        Memory::Completed if value == 0 => Names::NONE,
         Memory::NewBlock | Memory::Detached | Memory::Completed | Memory::ZeroBlock | Memory::RestOfBlock if is_ok => {
             Names::one(value, word(0), word(1))
         }
@@ -285,8 +288,6 @@ const COUNTED: [Option<(u64, u64)>; abi::FUNCTIONS.len()] = {
         ("channel_receive_or_add", Status::WouldBlock, 0),
         ("channel_send", Status::Ok, 0),
         ("channel_try_receive", Status::WouldBlock, 0),
-        // The device was done at once.
-        ("device_submit", Status::Ok, 1),
         ("event_reset", Status::Ok, 0),
         ("event_set", Status::Ok, 0),
         ("heap_free", Status::Ok, 0),

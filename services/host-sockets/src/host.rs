@@ -231,10 +231,13 @@ impl Host {
         let (address, bytes) = (block.as_ptr() as usize, block.len());
         self.active.set(false);
         let completion = match self.device.submit(DeviceOperation::Read, EVENTS, block, bytes) {
-            Ok(true) => self.take(address)?,
-            Ok(false) => self.wait_for(address).await,
+            Ok(Some(completion)) => completion,
+            Ok(None) => self.wait_for(address).await,
             Err(_) => return None,
         };
+        if !self.looking_up.borrow().is_empty() {
+            self.collect();
+        }
         completion.result.ok()?;
         let bytes = decoded(completion.answer).ok()?;
         for events in completion.block.get(..bytes).unwrap_or(&[]).as_chunks().0.chunks(EVENTS_AT_ONCE) {
@@ -285,10 +288,7 @@ impl Host {
     fn look(&self) {
         // The device requires a block with each operation, even one without data.
         if let Ok(block) = ExVec::<u8>::new(1) {
-            let address = block.as_ptr() as usize;
-            if self.device.submit(DeviceOperation::Flush, EVENTS, block, 0).is_ok() {
-                drop(self.take(address));
-            }
+            drop(self.device.submit(DeviceOperation::Flush, EVENTS, block, 0));
         }
     }
 
@@ -308,20 +308,20 @@ impl Host {
         }
     }
 
-    /// Takes the completion with the block at this address, if there is one.
+    /// Takes the completion of the queued operation on the block at this address, if there is one.
     fn take(&self, address: usize) -> Option<Completion> {
+        self.collect();
         let mut finished = self.finished.borrow_mut();
-        if let Some(index) = finished.iter().position(|one| one.block.as_ptr() as usize == address) {
-            return Some(finished.swap_remove(index));
-        }
+        let index = finished.iter().position(|one| one.block.as_ptr() as usize == address)?;
+        Some(finished.swap_remove(index))
+    }
+
+    /// Collects completions of queued operations.
+    fn collect(&self) {
         while let Ok(completion) = self.device.complete(Deadline::PASSED) {
-            if completion.block.as_ptr() as usize == address {
-                return Some(completion);
-            }
             self.wake_look_up(completion.block.as_ptr() as usize);
-            finished.push(completion);
+            self.finished.borrow_mut().push(completion);
         }
-        None
     }
 
     fn wake_look_up(&self, address: usize) {
@@ -338,7 +338,6 @@ impl Host {
         operation: DeviceOperation,
         offset: u64,
         block: impl Lendable<ExVec<u8>>,
-        address: usize,
         part: Range<usize>,
     ) -> (Option<Returned>, Result<usize, Failure>) {
         if !self.active.replace(true) {
@@ -346,14 +345,11 @@ impl Host {
             waker.into_iter().for_each(Waker::wake);
         }
         match self.device.submit_part(operation, offset, block, part) {
-            Ok(_) => match self.take(address) {
-                Some(completion) => {
-                    let answer =
-                        completion.result.map_err(|_| Failure::Other).and_then(|()| decoded(completion.answer));
-                    (Some(Returned::Completed(completion)), answer)
-                }
-                None => (None, Err(Failure::Other)),
-            },
+            Ok(Some(completion)) => {
+                let answer = completion.result.map_err(|_| Failure::Other).and_then(|()| decoded(completion.answer));
+                (Some(Returned::Completed(completion)), answer)
+            }
+            Ok(None) => (None, Err(Failure::Other)),
             Err(error) => (Some(Returned::Refused(error.block)), Err(Failure::Exhausted)),
         }
     }
@@ -375,8 +371,8 @@ impl Host {
         record.set(0, command as u64);
         record.set(TOKEN_AT, token);
         fill(&mut record);
-        let (address, bytes) = (record.0.as_ptr() as usize, record.0.len());
-        let (block, answer) = self.perform(DeviceOperation::Write, CONTROL, record.0, address, 0..bytes);
+        let bytes = record.0.len();
+        let (block, answer) = self.perform(DeviceOperation::Write, CONTROL, record.0, 0..bytes);
         let block = block.map(Returned::into_block);
         let Some(block) = block else { return Err(Failure::Other) };
         let record = Record(block);
@@ -394,7 +390,10 @@ impl Host {
         record.set(SECOND_AT, text.len() as u64);
         record.0[RECORD_BYTES..RECORD_BYTES + text.len()].copy_from_slice(text);
         let address = record.0.as_ptr() as usize;
-        self.device.submit(DeviceOperation::Write, CONTROL, record.0, bytes).map_err(|_| Failure::Exhausted)?;
+        let submitted = self.device.submit(DeviceOperation::Write, CONTROL, record.0, bytes);
+        if let Some(completion) = submitted.map_err(|_| Failure::Exhausted)? {
+            return decoded(completion.answer).map(|_| Record(completion.block));
+        }
         let completion = poll_fn(|context| match self.take(address) {
             Some(completion) => Poll::Ready(completion),
             None => {
@@ -536,8 +535,8 @@ impl Socket {
         if self.watch.blocked_to_read.get() {
             return (Some(block), Err(Failure::WouldBlock));
         }
-        let (address, bytes) = (block.as_ptr() as usize, block.len());
-        let (block, answer) = self.host.perform(DeviceOperation::Read, self.token(), block, address, 0..bytes);
+        let bytes = block.len();
+        let (block, answer) = self.host.perform(DeviceOperation::Read, self.token(), block, 0..bytes);
         let block = block.map(Returned::into_block);
         match answer {
             Err(Failure::WouldBlock) => {
@@ -560,8 +559,8 @@ impl Socket {
         if self.watch.blocked_to_read.get() {
             return (Some(block), Err(Failure::WouldBlock));
         }
-        let (address, bytes) = (block.as_ptr() as usize, block.len());
-        let (block, answer) = self.host.perform(DeviceOperation::Read, self.token(), block, address, 0..bytes);
+        let bytes = block.len();
+        let (block, answer) = self.host.perform(DeviceOperation::Read, self.token(), block, 0..bytes);
         let block = block.map(Returned::into_block);
         if answer == Err(Failure::WouldBlock) {
             self.watch.blocked_to_read.set(true);
@@ -573,14 +572,13 @@ impl Socket {
     pub fn write(
         &self,
         block: Lent<ExVec<u8>>,
-        address: usize,
         part: Range<usize>,
         flags: u64,
     ) -> (Option<Lent<ExVec<u8>>>, Result<usize, Failure>) {
         if self.watch.blocked_to_write.get() {
             return (Some(block), Err(Failure::WouldBlock));
         }
-        let (block, answer) = self.host.perform(DeviceOperation::Write, self.token() | flags, block, address, part);
+        let (block, answer) = self.host.perform(DeviceOperation::Write, self.token() | flags, block, part);
         if matches!(answer, Err(Failure::WouldBlock)) {
             self.watch.watched.set(true);
             self.watch.blocked_to_write.set(true);
@@ -590,8 +588,7 @@ impl Socket {
 
     /// Writes a range of a block that this process owns.
     pub fn write_own(&self, block: ExVec<u8>, part: Range<usize>) -> Result<usize, Failure> {
-        let address = block.as_ptr() as usize;
-        self.host.perform(DeviceOperation::Write, self.token(), block, address, part).1
+        self.host.perform(DeviceOperation::Write, self.token(), block, part).1
     }
 
     /// Waits until the socket is readable.

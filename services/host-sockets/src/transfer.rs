@@ -290,8 +290,7 @@ impl Piece {
 
     fn send(&mut self, socket: &Socket, flags: u64) -> Result<usize, Failure> {
         let Some(block) = self.block.take() else { return Err(Failure::Other) };
-        let address = block.as_ptr() as usize;
-        let (block, answer) = socket.write(block, address, self.from..self.from + self.remaining, flags);
+        let (block, answer) = socket.write(block, self.from..self.from + self.remaining, flags);
         self.block = block;
         answer
     }

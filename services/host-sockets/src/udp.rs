@@ -151,8 +151,7 @@ async fn send<E: sip::channel::TypedEndpoint>(
     let deadline = waiting::until(TIMEOUT_MS);
     let mut data = data;
     loop {
-        let address = data.as_ptr() as usize;
-        let (block, answer) = socket.write(data, address, 0..count as usize, 0);
+        let (block, answer) = socket.write(data, 0..count as usize, 0);
         data = block?;
         match answer {
             Ok(_) => return Some((data, Ok(()))),

@@ -74,7 +74,7 @@ fn verb_of_return(event: &Event) -> &'static str {
         ("heap_allocate" | "memory_allocate", _) => "allocates",
         ("heap_split", _) => "splits off",
         ("heap_detach", _) => "detaches",
-        ("device_complete", _) => "gets back from a device",
+        ("device_submit" | "device_complete", _) => "gets back from a device",
         ("channel_receive" | "channel_try_receive" | "channel_receive_or_add", true) => {
             "gets back, the channel being closed,"
         }
