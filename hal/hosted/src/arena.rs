@@ -323,13 +323,8 @@ fn reserve_exactly(bytes: usize, access: Access) -> io::Result<Arena> {
     if start == libc::MAP_FAILED {
         return Err(io::Error::last_os_error());
     }
-    let advice = match access {
-        Access::Memory => libc::MADV_HUGEPAGE,
-        Access::Stacks | Access::None => libc::MADV_NOHUGEPAGE,
-    };
-    // A host without huge pages refuses this advice, which is then not needed either.
     // SAFETY: the range is the mapping just made.
-    unsafe { libc::madvise(start, whole, advice) };
+    unsafe { advise(start, whole, access) };
     let base = start.expose_provenance().next_multiple_of(GROUP_BYTES);
     Ok(Arena { base, bytes })
 }
@@ -357,8 +352,25 @@ fn reserve_with(arena: Arena, access: Access, padding: usize) -> io::Result<()> 
             unsafe { libc::munmap(start, bytes) };
             Err(io::ErrorKind::AddrInUse.into())
         }
-        _ => Ok(()),
+        _ => {
+            // SAFETY: the range is the mapping just made.
+            unsafe { advise(start, bytes, access) };
+            Ok(())
+        }
     }
+}
+
+/// Says whether the host is to use huge pages. A host without them refuses this advice, which is then not needed either.
+///
+/// # Safety
+/// The range must be a mapping of this process.
+unsafe fn advise(start: *mut libc::c_void, bytes: usize, access: Access) {
+    let advice = match access {
+        Access::Memory => libc::MADV_HUGEPAGE,
+        Access::Stacks | Access::None => libc::MADV_NOHUGEPAGE,
+    };
+    // SAFETY: the caller's obligation; the advice changes no contents.
+    unsafe { libc::madvise(start, bytes, advice) };
 }
 
 /// Maps a file in the place of a data arena that nobody uses yet.
