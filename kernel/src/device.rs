@@ -79,11 +79,18 @@ struct Request {
     filling: Filling,
 }
 
-/// The part of a block that an operation may write to, and the bytes at its end that it writes whatever it transfers.
+/// Bytes of a 9P answer before the contents of a file: size, type, tag, number of bytes. Apart from them, contents that
+/// are read again are the same.
+const FOLDER_HEAD_BYTES: usize = 11;
+
+/// The part of a block that an operation may write to.
 #[derive(Clone, Copy, Default)]
 struct Filling {
     first: usize,
     bytes: usize,
+    /// Bytes at its start that differ from one answer to the next.
+    head: usize,
+    /// Bytes at its end that are written whatever the operation transfers.
     tail: usize,
 }
 
@@ -95,23 +102,31 @@ impl Filling {
         (first, bytes): (usize, usize),
     ) -> Filling {
         use hal_api::DeviceOperation::{Flush, Read, Write};
-        let tail = match (kind, operation) {
-            (DeviceKind::Sockets, Read) => abi::sockets::SENDER_BYTES.min(bytes),
+        let (head, tail) = match (kind, operation) {
+            (DeviceKind::Sockets, Read) => (0, abi::sockets::SENDER_BYTES.min(bytes)),
             // An answer overwrites a command, and its result is not its length.
-            (DeviceKind::Sockets, Write) if offset == abi::sockets::CONTROL => bytes,
-            (DeviceKind::Folder { .. }, Write) | (_, Read) => 0,
+            (DeviceKind::Sockets, Write) if offset == abi::sockets::CONTROL => (0, bytes),
+            (DeviceKind::Folder { .. }, Write) => (FOLDER_HEAD_BYTES, 0),
+            (_, Read) => (0, 0),
             (_, Write | Flush) => return Filling::default(),
         };
-        Filling { first, bytes, tail }
+        Filling { first, bytes, head, tail }
     }
 
     /// Notes in a block what was written to it: as much as was transferred, all if that failed, nothing if the result is no
     /// number of bytes.
     fn note(self, block: BlockRef, result: DeviceResult) {
-        let Filling { first, bytes, tail } = self;
+        block.filled.iter().zip(self.parts(result)).for_each(|(word, part)| word.store(part, Ordering::Relaxed));
+    }
+
+    /// First byte and number of bytes of two parts.
+    fn parts(self, result: DeviceResult) -> [usize; 4] {
+        let Filling { first, bytes, head, tail } = self;
         let done = result.map_or(bytes, |done| if done <= bytes { done } else { 0 });
-        let parts = [first, done, first + bytes - tail, tail];
-        block.filled.iter().zip(parts).for_each(|(word, part)| word.store(part, Ordering::Relaxed));
+        match head {
+            0 => [first, done, first + bytes - tail, tail],
+            head => [first, head.min(done), first + head, done.saturating_sub(head)],
+        }
     }
 }
 
@@ -442,5 +457,36 @@ pub fn close_all(process: ProcessRef) {
         drop(inner);
         settle(device, done);
         process.count_device(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hal_api::DeviceFailure;
+    use hal_api::DeviceOperation::{Read, Write};
+
+    use super::*;
+
+    fn parts(kind: DeviceKind, operation: hal_api::DeviceOperation, offset: u64, result: DeviceResult) -> [usize; 4] {
+        Filling::by(kind, operation, offset, (100, 1000)).parts(result)
+    }
+
+    #[test]
+    fn what_a_device_has_written_is_noted() {
+        let sender = abi::sockets::SENDER_BYTES;
+        assert_eq!(parts(DeviceKind::Sockets, Read, 7, Ok(300)), [100, 300, 1100 - sender, sender]);
+        assert_eq!(parts(DeviceKind::Sockets, Write, 7, Ok(300))[1], 0);
+        assert_eq!(parts(DeviceKind::Sockets, Write, abi::sockets::CONTROL, Ok(0))[2..], [100, 1000]);
+        assert_eq!(parts(DeviceKind::Random, Read, 0, Ok(1000))[..2], [100, 1000]);
+        assert_eq!(parts(DeviceKind::Random, Read, 0, Err(DeviceFailure))[..2], [100, 1000], "perhaps all of it");
+        assert_eq!(parts(DeviceKind::Random, Read, 0, Ok(1001))[..2], [100, 0], "no number of bytes");
+    }
+
+    #[test]
+    fn the_contents_in_an_answer_of_a_folder_are_a_part_of_their_own() {
+        let folder = DeviceKind::Folder { read_only: true };
+        assert_eq!(parts(folder, Write, 0, Ok(811)), [100, 11, 111, 800]);
+        assert_eq!(parts(folder, Write, 0, Ok(7)), [100, 7, 111, 0], "an answer without contents");
+        assert_eq!(parts(folder, Write, 0, Err(DeviceFailure)), [100, 11, 111, 989]);
     }
 }
