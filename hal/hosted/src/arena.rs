@@ -409,6 +409,19 @@ fn probe_guards_of(flags: libc::c_int, file: RawFd) -> GuardKind {
     if answer == 0 { GuardKind::Light } else { GuardKind::Heavy }
 }
 
+/// Memory of an arena, for a test; from one reservation for all of them, since each takes a large part of the addresses of
+/// the process.
+#[cfg(test)]
+pub(crate) fn test_memory(bytes: usize) -> crate::transfer::Memory {
+    use std::sync::OnceLock;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static RESERVATION: OnceLock<Reservation> = OnceLock::new();
+    static GIVEN: AtomicUsize = AtomicUsize::new(0);
+    let reservation = RESERVATION.get_or_init(|| Reservation::new(Some(1 << 24)).expect("memory"));
+    let address = reservation.layout().memory.base + GIVEN.fetch_add(bytes, Ordering::Relaxed);
+    crate::transfer::Memory::checked(reservation, address, bytes).expect("memory of the arena")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -464,13 +464,11 @@ fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
 mod tests {
     use std::io::{Read, Write};
     use std::net::{Shutdown, TcpStream};
-    use std::sync::OnceLock;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use abi::sockets::{Command, FIRST_AT, NAME_AT, RECORD_BYTES, TOKEN_AT};
 
     use super::*;
-    use crate::arena::Reservation;
+    use crate::arena::test_memory;
 
     /// A device, and memory of a machine for its requests.
     struct Fixture {
@@ -480,14 +478,7 @@ mod tests {
 
     impl Fixture {
         fn new() -> Self {
-            // One for all tests: each takes a large part of the addresses of the process.
-            static RESERVATION: OnceLock<Reservation> = OnceLock::new();
-            static FIXTURES: AtomicUsize = AtomicUsize::new(0);
-            const BYTES: usize = 1 << 16;
-            let reservation = RESERVATION.get_or_init(|| Reservation::new(Some(1 << 24)).expect("memory"));
-            let address = reservation.layout().memory.base + FIXTURES.fetch_add(1, Ordering::Relaxed) * BYTES;
-            let memory = Memory::checked(reservation, address, BYTES).expect("memory of the arena");
-            Self { device: Arc::default(), memory }
+            Self { device: Arc::default(), memory: test_memory(1 << 16) }
         }
 
         fn submit(&self, operation: DeviceOperation, offset: u64, memory: Memory) -> Option<u64> {

@@ -181,6 +181,8 @@ fn submit(stage: &mut Stage) {
         assert_eq!((block, word(3)), (buffer, Status::Ok as u64), "the block of the operation");
         stage.run("heap_free", &[block]);
     }
+    // Nothing is queued.
+    assert!(stage.one_of("device_complete", &[device, 0], &[Status::TimedOut]).is_none());
     stage.run("device_close", &[device]);
 }
 
