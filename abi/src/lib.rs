@@ -37,7 +37,7 @@ pub use records::{
     ThreadState, TraceKind, TraceRecord,
 };
 pub use status::{AbiReturn, Status};
-pub use table::{AbiTable, FUNCTIONS, Function, render};
+pub use table::{AbiTable, FUNCTIONS, Function, TABLE_ID, render};
 pub use thread_block::{RUNTIME_WORDS, ThreadBlock};
 
 /// Version of the table. A manifest states the version that its program was built for.

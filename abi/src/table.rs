@@ -287,8 +287,8 @@ macro_rules! define_table {
         /// The function table of a SIP: the kernel passes its address to each thread.
         #[repr(C)]
         pub struct AbiTable {
-            /// [`ABI_VERSION`](crate::ABI_VERSION).
-            pub version: u64,
+            /// [`TABLE_ID`](crate::TABLE_ID).
+            pub id: u64,
             $($(#[doc = $doc] pub $name: extern "C" fn($($argument: u64),*) -> AbiReturn,)*)*
         }
 
@@ -321,6 +321,35 @@ pub struct Function {
 }
 
 for_each_function!(define_table);
+
+/// Tells this table from those of builds whose functions differ, if only in what their documentation says of words and
+/// values. A kernel and an image of different tables would misunderstand each other.
+pub const TABLE_ID: u64 = {
+    let mut hash = 0xcbf2_9ce4_8422_2325 ^ crate::ABI_VERSION as u64;
+    let mut number = 0;
+    while number < FUNCTIONS.len() {
+        let function = &FUNCTIONS[number];
+        hash = fold(fold(fold(hash, function.name), function.value), function.documentation);
+        let mut argument = 0;
+        while argument < function.arguments.len() {
+            hash = fold(hash, function.arguments[argument]);
+            argument += 1;
+        }
+        number += 1;
+    }
+    hash
+};
+
+/// FNV-1a of a text and its end.
+const fn fold(mut hash: u64, text: &str) -> u64 {
+    let (bytes, mut at) = (text.as_bytes(), 0);
+    while at <= bytes.len() {
+        let byte = if at < bytes.len() { bytes[at] } else { 0xff };
+        hash = (hash ^ byte as u64).wrapping_mul(0x0100_0000_01b3);
+        at += 1;
+    }
+    hash
+}
 
 /// Renders the table as in `abi/v1.txt`.
 pub fn render() -> String {

@@ -31,7 +31,7 @@ pub fn start() -> Result<(), &'static str> {
         return Err("the machine has too few gates for the functions of the kernel");
     }
     let gates = (0..count).map(|number| machine().domain_gate(number) as u64);
-    let words: Vec<u64> = core::iter::once(u64::from(abi::ABI_VERSION)).chain(gates).collect();
+    let words: Vec<u64> = core::iter::once(abi::TABLE_ID).chain(gates).collect();
     let table = memory::make_shared_page(&words).ok_or("there is no memory for the table of the domains")?;
     space::start(table);
     Ok(())

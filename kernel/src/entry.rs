@@ -6,7 +6,7 @@
 //! as the kernel holds nothing yet. The machine enters through [`hal_api::KernelEntries`].
 
 use abi::limits::{STACK_GUARD_BYTES, STACK_RESERVE_BYTES};
-use abi::{ABI_VERSION, AbiReturn, AbiTable, EpitaphKind};
+use abi::{AbiReturn, AbiTable, EpitaphKind, TABLE_ID};
 use alloc::format;
 use hal_api::{Fault, FaultKind, KernelEntries};
 
@@ -42,7 +42,7 @@ macro_rules! define_entries {
             functions
         };
 
-        static TABLE: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name,)*)* };
+        static TABLE: AbiTable = AbiTable { id: TABLE_ID, $($($name,)*)* };
 
         /// Numbers of the functions.
         #[allow(non_camel_case_types, reason = "named as the functions are")]
@@ -79,7 +79,7 @@ macro_rules! define_entries {
             )*)*
         }
 
-        static RECORDED: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name: recorded::$name,)*)* };
+        static RECORDED: AbiTable = AbiTable { id: TABLE_ID, $($($name: recorded::$name,)*)* };
 
         /// The same functions, answered by a recording.
         mod replayed {
@@ -93,9 +93,9 @@ macro_rules! define_entries {
             )*)*
         }
 
-        static REPLAYED: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name: replayed::$name,)*)* };
+        static REPLAYED: AbiTable = AbiTable { id: TABLE_ID, $($($name: replayed::$name,)*)* };
 
-        static MEASURED: AbiTable = AbiTable { version: ABI_VERSION as u64, $($($name: measured::$name,)*)* };
+        static MEASURED: AbiTable = AbiTable { id: TABLE_ID, $($($name: measured::$name,)*)* };
 
         /// Whether an entry begins less than [`MAX_PROLOGUE_BYTES`] before this instruction.
         fn is_prologue(instruction: usize) -> bool {

@@ -71,7 +71,7 @@ fn begin_file(system_image: &'static [u8]) {
     let layout = machine().layout();
     let arenas = [layout.images, layout.stacks, layout.memory, layout.windows];
     let arenas = arenas.map(|arena| (arena.base as u64, arena.bytes as u64));
-    let header = Header { functions: recording::functions(), arenas, system_bytes: system_image.len() as u64 };
+    let header = Header { functions: abi::TABLE_ID, arenas, system_bytes: system_image.len() as u64 };
     machine().record(&chunk_of(Chunk::Header, header.words()));
     machine().record(&chunk_head(Chunk::System, system_image));
     machine().record(system_image);

@@ -48,6 +48,9 @@ macro_rules! entry {
 /// another heap.
 #[doc(hidden)]
 pub unsafe fn run<Startup: FromConfiguration>(main: fn(Startup) -> i32) -> ! {
+    if let Some(complaint) = complaint(thread_block::table().id) {
+        end_as_panicked(format_args!("{complaint}"));
+    }
     // SAFETY: nothing of this process has run before.
     if let Err(status) = unsafe { allocator::start() } {
         end_as_panicked(format_args!("got no memory to begin with: {}", status.text()));
@@ -56,6 +59,12 @@ pub unsafe fn run<Startup: FromConfiguration>(main: fn(Startup) -> i32) -> ! {
         Ok(startup) => crate::process::exit(main(startup)),
         Err(error) => end_as_panicked(format_args!("{error}")),
     }
+}
+
+/// Why an image cannot run with the kernel's table of this identity.
+fn complaint(table: u64) -> Option<&'static str> {
+    let is_other = table != abi::TABLE_ID;
+    is_other.then_some("was built for other ABI functions than this system has; build and install it anew")
 }
 
 /// Ends the process with an epitaph that holds location and message of the panic.
@@ -116,5 +125,16 @@ impl Line {
 impl Write for Line {
     fn write_str(&mut self, text: &str) -> core::fmt::Result {
         if self.push(text.as_bytes()).is_empty() { Ok(()) } else { Err(core::fmt::Error) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_image_for_other_functions_says_so() {
+        assert_eq!(complaint(abi::TABLE_ID), None);
+        assert!(complaint(abi::TABLE_ID ^ 1).is_some_and(|text| text.contains("build and install it anew")));
     }
 }

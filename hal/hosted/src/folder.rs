@@ -2,7 +2,7 @@
 //! returns the folder's name.
 //!
 //! Key types: [`FolderSpecification`] (a folder to offer), [`Folder`] (an open folder), [`FolderError`]. Host calls can
-//! block, so a thread pool runs the requests. Neighbours: `folder_server` (executes requests),
+//! block, so a thread pool runs the requests, but for reads of what is in the host's page cache. Neighbours: `folder_server` (executes requests),
 //! `confinement` (the host calls still allowed). Deliberately not here: mounting the folders in the system's namespace.
 
 use std::fmt;
@@ -18,13 +18,18 @@ use nine_p::HEADER_BYTES;
 use rustix::io::Errno;
 
 use crate::folder_node::LinkPolicy;
-use crate::folder_server::{self, Answered, FileOfFid, FolderAccess, MAX_MESSAGE_BYTES, Server};
+use crate::folder_server::{self, Answered, Content, FolderAccess, MAX_MESSAGE_BYTES, Server};
 use crate::transfer::{self, Blocking, Memory};
 use crate::{entries, pool};
 
 /// Offset of the content in ReadDone.
 const CONTENT_AT: usize = HEADER_BYTES + size_of::<u32>();
+const READ: u8 = 116;
 const READ_DONE: u8 = 117;
+/// Size of a request to read, in bytes: fid, offset and count behind the header.
+const READ_BYTES: usize = HEADER_BYTES + 16;
+/// Offset of the type in a message, behind its size.
+const TYPE_AT: usize = size_of::<u32>();
 
 /// A folder to offer.
 #[derive(Clone, Debug)]
@@ -99,7 +104,7 @@ impl Folder {
     pub(crate) fn submit(&self, token: u64, operation: DeviceOperation, memory: Memory) -> Submitted {
         match operation {
             DeviceOperation::Read => Submitted::Complete(Ok(memory.fill(self.name.as_bytes()))),
-            DeviceOperation::Write => self.queue(token, memory),
+            DeviceOperation::Write => self.start(token, memory),
             DeviceOperation::Flush => Submitted::Complete(Ok(0)),
         }
     }
@@ -109,15 +114,42 @@ impl Folder {
         self.server.reset();
     }
 
-    fn queue(&self, token: u64, memory: Memory) -> Submitted {
-        let Some(entries) = entries::get() else { return Submitted::Complete(Err(DeviceFailure)) };
-        let server = Arc::clone(&self.server);
-        let queued = pool::FOLDERS.submit(Box::new(move || {
-            let result = perform(&server, memory);
-            (entries.device_complete)(token, result.unwrap_or(0) as u64, result.is_err());
-        }));
-        if queued { Submitted::Queued } else { Submitted::Complete(Err(DeviceFailure)) }
+    /// Answers a request at once if it reads what is in the page cache, or queues it.
+    fn start(&self, token: u64, memory: Memory) -> Submitted {
+        let Some(content) = self.asked_content(memory) else {
+            let server = Arc::clone(&self.server);
+            return queue(token, move || perform(&server, memory));
+        };
+        match content.read(memory, Blocking::Never) {
+            Ok(bytes) => Submitted::Complete(Ok(bytes)),
+            // It is not in the cache, or the file system cannot say. What was read has overwritten the request.
+            Err(_) => queue(token, move || content.answer(memory)),
+        }
     }
+
+    /// The content that a request reads; `None` of other requests, and of those that are refused.
+    fn asked_content(&self, memory: Memory) -> Option<Content> {
+        let mut request = [0; READ_BYTES];
+        let is_whole =
+            memory.copy_out(0, &mut request) == READ_BYTES && nine_p::message_bytes(&request) == Some(READ_BYTES);
+        if !is_whole || request[TYPE_AT] != READ {
+            return None;
+        }
+        match self.server.answer(&request, memory.bytes())? {
+            Answered::Content(content) => Some(content),
+            Answered::Message(_) => None,
+        }
+    }
+}
+
+/// Has a thread of the pool perform a request.
+fn queue(token: u64, perform: impl FnOnce() -> DeviceResult + Send + 'static) -> Submitted {
+    let Some(entries) = entries::get() else { return Submitted::Complete(Err(DeviceFailure)) };
+    let queued = pool::FOLDERS.submit(Box::new(move || {
+        let result = perform();
+        (entries.device_complete)(token, result.unwrap_or(0) as u64, result.is_err());
+    }));
+    if queued { Submitted::Queued } else { Submitted::Complete(Err(DeviceFailure)) }
 }
 
 /// Host access that a folder needs after confinement.
@@ -139,40 +171,44 @@ fn perform(server: &Server, memory: Memory) -> DeviceResult {
     memory.copy_out(0, &mut request);
     match server.answer(&request, memory.bytes()).ok_or(DeviceFailure)? {
         Answered::Message(message) => Ok(memory.fill(&message)),
-        Answered::Content { tag, file, offset, count } => read(tag, &file, offset, count, memory),
+        Answered::Content(content) => content.answer(memory),
     }
 }
 
-/// Reads content directly into the memory.
-fn read(tag: u16, file: &FileOfFid, offset: u64, count: usize, memory: Memory) -> DeviceResult {
-    let content = memory.after(CONTENT_AT).first(count);
-    let read = match file.file() {
-        Some(file) => read_whole(file, offset, content),
-        None => Err(Errno::BADF),
-    };
-    match read {
-        Ok(bytes) => {
-            let mut head = Vec::with_capacity(CONTENT_AT);
-            // Fits: it is no more than an exchange-heap block holds.
-            head.extend(((CONTENT_AT + bytes) as u32).to_le_bytes());
-            head.push(READ_DONE);
-            head.extend(tag.to_le_bytes());
-            head.extend((bytes as u32).to_le_bytes());
-            Ok(memory.fill(&head) + bytes)
-        }
-        Err(error) => match folder_server::failed(tag, error, memory.bytes()) {
-            Some(Answered::Message(message)) => Ok(memory.fill(&message)),
-            _ => Err(DeviceFailure),
-        },
+impl Content {
+    /// Reads directly into the memory, and puts the head of the answer before it; returns the answer's length in bytes.
+    ///
+    /// # Errors
+    /// The host's; then the memory has no answer.
+    fn read(&self, memory: Memory, blocking: Blocking) -> Result<usize, Errno> {
+        let content = memory.after(CONTENT_AT).first(self.count);
+        let bytes = read_whole(self.file.file().ok_or(Errno::BADF)?, self.offset, content, blocking)?;
+        let mut head = [0; CONTENT_AT];
+        // Fits: it is no more than an exchange-heap block holds.
+        head[..TYPE_AT].copy_from_slice(&((CONTENT_AT + bytes) as u32).to_le_bytes());
+        head[TYPE_AT] = READ_DONE;
+        head[TYPE_AT + 1..HEADER_BYTES].copy_from_slice(&self.tag.to_le_bytes());
+        head[HEADER_BYTES..].copy_from_slice(&(bytes as u32).to_le_bytes());
+        Ok(memory.fill(&head) + bytes)
+    }
+
+    /// The same, blocking, with an answer also if it fails.
+    fn answer(&self, memory: Memory) -> DeviceResult {
+        self.read(memory, Blocking::Wait).or_else(|error| {
+            match folder_server::failed(self.tag, error, memory.bytes()) {
+                Some(Answered::Message(message)) => Ok(memory.fill(&message)),
+                _ => Err(DeviceFailure),
+            }
+        })
     }
 }
 
 /// Reads until the buffer is full or the file ends.
-fn read_whole(file: &OwnedFd, offset: u64, content: Memory) -> Result<usize, Errno> {
+fn read_whole(file: &OwnedFd, offset: u64, content: Memory, blocking: Blocking) -> Result<usize, Errno> {
     let mut done = 0;
     while done < content.bytes() {
         let at = offset.saturating_add(done as u64);
-        match transfer::read_at(file.as_raw_fd(), at, content.after(done), Blocking::Wait) {
+        match transfer::read_at(file.as_raw_fd(), at, content.after(done), blocking) {
             Ok(0) => break,
             Ok(bytes) => done += bytes,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -180,4 +216,132 @@ fn read_whole(file: &OwnedFd, offset: u64, content: Memory) -> Result<usize, Err
         }
     }
     Ok(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    use nine_p::{NO_FID, Reply, Request, Text, open_flags};
+
+    use super::*;
+    use crate::arena::test_memory;
+
+    const TEXT: &[u8] = b"what the file has";
+
+    /// A folder with one file, which fid 1 has open.
+    struct Fixture {
+        place: PathBuf,
+        folder: Folder,
+        memory: Memory,
+    }
+
+    impl Fixture {
+        fn new() -> Self {
+            static NEXT: AtomicU32 = AtomicU32::new(0);
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let place = std::env::temp_dir().join(format!("hal-hosted-device-{}-{number}", std::process::id()));
+            std::fs::create_dir_all(&place).expect("a folder");
+            std::fs::write(place.join("file"), TEXT).expect("a file");
+            let specification = FolderSpecification {
+                name: "given".into(),
+                path: place.clone(),
+                access: FolderAccess::ReadOnly,
+                links: LinkPolicy::StayInside,
+            };
+            let folder = Folder::open(&specification).expect("it is there");
+            let fixture = Self { place, folder, memory: test_memory(1 << 16) };
+            let nobody = Text(b"");
+            let attach =
+                Request::Attach { fid: 0, authentication: NO_FID, user: nobody, folder: nobody, user_number: 0 };
+            let names = [Text(b"file")].into_iter().collect();
+            for request in
+                [attach, Request::Walk { fid: 0, new_fid: 1, names }, Request::Open { fid: 1, flags: open_flags::READ }]
+            {
+                fixture.ask(&request);
+                let bytes = perform(&fixture.folder.server, fixture.memory).expect("an answer");
+                assert!(!matches!(fixture.answer(bytes).1, Answer::Failed(_)), "{request:?}");
+            }
+            fixture
+        }
+
+        fn ask(&self, request: &Request<'_>) {
+            let mut bytes = [0; 256];
+            let length = request.encode(7, &mut bytes).expect("room");
+            self.memory.fill(&bytes[..length]);
+        }
+
+        fn answer(&self, bytes: usize) -> (u16, Answer) {
+            let mut message = vec![0; bytes];
+            self.memory.copy_out(0, &mut message);
+            let (tag, reply) = Reply::decode(&message).expect("a message");
+            match reply {
+                Reply::ReadDone { data } => (tag, Answer::Read(data.0.to_vec())),
+                Reply::Failed { error } => (tag, Answer::Failed(error)),
+                _ => (tag, Answer::Other),
+            }
+        }
+
+        /// What a request to read gets at once, if it is answered at once.
+        fn read(&self, fid: u32, offset: u64, count: u32) -> Option<(u16, Answer)> {
+            self.ask(&Request::Read { fid, offset, count });
+            match self.folder.submit(0, DeviceOperation::Write, self.memory) {
+                Submitted::Complete(Ok(bytes)) => Some(self.answer(bytes)),
+                // Without a kernel nothing is queued.
+                Submitted::Complete(Err(_)) | Submitted::Queued => None,
+            }
+        }
+    }
+
+    impl Drop for Fixture {
+        fn drop(&mut self) {
+            // A folder that stays is no failure of the test.
+            let _ = std::fs::remove_dir_all(&self.place);
+        }
+    }
+
+    #[derive(Debug, PartialEq, Eq)]
+    enum Answer {
+        Read(Vec<u8>),
+        Failed(u32),
+        Other,
+    }
+
+    #[test]
+    fn content_in_the_page_cache_is_read_at_once() {
+        let fixture = Fixture::new();
+        for (offset, count, expected) in [
+            (0, 4, &TEXT[..4]),
+            (5, 100, &TEXT[5..]),
+            (5, u32::MAX, &TEXT[5..]),
+            (17, 9, b""),
+            (900, 9, b""),
+            (0, 0, b""),
+        ] {
+            assert_eq!(fixture.read(1, offset, count), Some((7, Answer::Read(expected.into()))), "{offset}");
+        }
+    }
+
+    #[test]
+    fn what_may_block_or_fails_is_left_to_a_thread() {
+        let fixture = Fixture::new();
+        assert_eq!(fixture.read(9, 0, 4), None, "no such fid");
+        assert_eq!(fixture.read(0, 0, 4), None, "not open");
+        fixture.ask(&Request::GetAttributes { fid: 1, wanted: 0 });
+        assert!(fixture.folder.asked_content(fixture.memory).is_none(), "another request");
+        let whole = fixture.memory.first(READ_BYTES - 1);
+        fixture.ask(&Request::Read { fid: 1, offset: 0, count: 4 });
+        assert!(fixture.folder.asked_content(whole).is_none(), "a request that is cut");
+    }
+
+    /// A read that was begun in the page cache, and goes on in a thread.
+    #[test]
+    fn an_answer_does_not_need_the_request_again() {
+        let fixture = Fixture::new();
+        fixture.ask(&Request::Read { fid: 1, offset: 2, count: 5 });
+        let content = fixture.folder.asked_content(fixture.memory).expect("a request to read");
+        fixture.memory.fill(&[0xff; 64]);
+        let bytes = content.answer(fixture.memory).expect("an answer");
+        assert_eq!(fixture.answer(bytes), (7, Answer::Read(TEXT[2..7].into())));
+    }
 }

@@ -72,16 +72,20 @@ pub(crate) enum Answered {
     /// A complete message.
     Message(Vec<u8>),
     /// Content of a file, to be read in place behind the message's header.
-    Content {
-        /// The request's tag.
-        tag: u16,
-        /// The file.
-        file: FileOfFid,
-        /// Offset in the file.
-        offset: u64,
-        /// Maximum bytes.
-        count: usize,
-    },
+    Content(Content),
+}
+
+/// A part of a file that a request reads.
+#[derive(Debug)]
+pub(crate) struct Content {
+    /// The request's tag.
+    pub(crate) tag: u16,
+    /// The file.
+    pub(crate) file: FileOfFid,
+    /// Offset in the file.
+    pub(crate) offset: u64,
+    /// Maximum bytes.
+    pub(crate) count: usize,
 }
 
 /// The open file of a fid, kept open while it is read.
@@ -115,7 +119,7 @@ impl Server {
             let content = room.saturating_sub(nine_p::DATA_HEADER_BYTES);
             let count = usize::try_from(count).map_or(content, |count| count.min(content));
             return match self.fid(fid).and_then(opened_file) {
-                Ok(file) => Some(Answered::Content { tag, file, offset, count }),
+                Ok(file) => Some(Answered::Content(Content { tag, file, offset, count })),
                 Err(error) => failed(tag, error, room),
             };
         }

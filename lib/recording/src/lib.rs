@@ -37,7 +37,7 @@ pub const FORMAT: u32 = 6;
 /// What a recording says of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Identifies the table of ABI functions.
+    /// [`abi::TABLE_ID`] of the machine.
     pub functions: u64,
     /// Bases and sizes in bytes of the arenas of images, stacks, memory and windows.
     pub arenas: [(u64, u64); 4],
@@ -57,16 +57,6 @@ impl Header {
         let &[functions, a, b, c, d, e, f, g, h, system_bytes] = words else { return None };
         Some(Header { functions, arenas: [(a, b), (c, d), (e, f), (g, h)], system_bytes })
     }
-}
-
-/// Identifies the table of ABI functions of this build.
-pub fn functions() -> u64 {
-    let names = abi::FUNCTIONS.iter().flat_map(|function| {
-        let count = function.arguments.len() as u8;
-        function.name.bytes().chain([0, count])
-    });
-    let fold = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    names.fold(u64::from(abi::ABI_VERSION) ^ 0xcbf2_9ce4_8422_2325, fold)
 }
 
 #[cfg(test)]

@@ -80,7 +80,7 @@ impl Reader {
             .filter(|kind| *kind == Chunk::Header)
             .and_then(|_| Header::read(&words_of(payload)))
             .ok_or(damaged)?;
-        if header.functions != crate::functions() {
+        if header.functions != abi::TABLE_ID {
             return Err(RecordingError::Functions);
         }
         let mut reader = Reader { header, system: Vec::new(), events: Vec::new() };

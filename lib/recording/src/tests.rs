@@ -29,7 +29,7 @@ fn file(events: &[&[Event]], count: u64) -> Vec<u8> {
 }
 
 fn file_with(chunks: &[Vec<u8>], count: u64) -> Vec<u8> {
-    let header = Header { functions: functions(), arenas: [(1, 2), (3, 4), (5, 6), (7, 8)], system_bytes: 9 };
+    let header = Header { functions: abi::TABLE_ID, arenas: [(1, 2), (3, 4), (5, 6), (7, 8)], system_bytes: 9 };
     let mut bytes = chunk_of(Chunk::Header, header.words());
     bytes.extend(chunk_of(Chunk::System, [u64::from_le_bytes(*b"abcdefgh"), u64::from(b'i')]));
     chunks.iter().for_each(|chunk| bytes.extend(chunk));

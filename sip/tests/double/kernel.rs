@@ -525,7 +525,7 @@ extern "C" fn event_wait(event: u64, deadline: u64) -> AbiReturn {
 macro_rules! unsupported {
     ($(group $group:literal { $(#[doc = $doc:literal] fn $name:ident($($argument:ident),*) -> $value:literal;)* })*) => {
         AbiTable {
-            version: abi::ABI_VERSION as u64,
+            id: abi::TABLE_ID,
             $($($name: {
                 extern "C" fn refuse($(_: swallow!($argument)),*) -> AbiReturn {
                     AbiReturn::err(Status::Unknown)

@@ -1,6 +1,7 @@
 //! Open files: a position, and transfers between linear memory and the file's server in pieces.
 
 use client::file_io::{BLOCK_BYTES, OpenFile};
+use client::namespace::Namespace;
 use contracts::directory::{NodeAttributes, NodeChanges, NodeKind};
 use sip::exheap::ExVec;
 
@@ -126,8 +127,11 @@ impl File {
     }
 
     /// Number of the volume it lies on.
-    pub fn device(&self) -> u64 {
-        self.folder.device()
+    ///
+    /// # Errors
+    /// As [`Folder::device`].
+    pub fn device(&self, root: &mut Namespace) -> Result<u64, Errno> {
+        self.folder.device(root)
     }
 
     /// Attributes; those that only its folder knows are zero if it is no longer there under its name.

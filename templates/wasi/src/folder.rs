@@ -6,7 +6,7 @@
 
 use alloc::rc::Rc;
 use alloc::string::String;
-use core::cell::{RefCell, RefMut};
+use core::cell::{OnceCell, RefCell, RefMut};
 
 use client::access::AccessError;
 use client::namespace::Namespace;
@@ -19,6 +19,8 @@ pub struct Preopened {
     namespace: RefCell<Namespace>,
     /// Its path in the namespace.
     place: String,
+    /// Number of its volume, once it was asked for.
+    device: OnceCell<u64>,
 }
 
 /// An open folder.
@@ -29,8 +31,8 @@ pub struct Folder {
     path: String,
     /// Its own endpoint; none for the preopened folder itself.
     namespace: Option<Rc<RefCell<Namespace>>>,
-    /// Number of its volume.
-    device: u64,
+    /// Number of its volume, if that is another than the preopened folder's.
+    device: Option<u64>,
 }
 
 impl Folder {
@@ -39,10 +41,9 @@ impl Folder {
     /// # Errors
     /// It cannot be opened.
     pub fn preopen(namespace: &mut Namespace, place: &str) -> Result<Folder, AccessError> {
-        let device = device(&mount_point(namespace, place)?);
         let opened = RefCell::new(namespace.open_directory(place)?);
-        let preopened = Rc::new(Preopened { namespace: opened, place: place.into() });
-        Ok(Folder { preopened, path: String::new(), namespace: None, device })
+        let preopened = Rc::new(Preopened { namespace: opened, place: place.into(), device: OnceCell::new() });
+        Ok(Folder { preopened, path: String::new(), namespace: None, device: None })
     }
 
     /// Its endpoint. The borrow must end before another is asked for.
@@ -68,16 +69,26 @@ impl Folder {
         let opened = self.namespace().open_directory(name)?;
         let path = self.path_of(name);
         let device = match kind {
-            NodeKind::Mount => device(&path::join(&self.preopened.place, &path)),
+            NodeKind::Mount => Some(device(&path::join(&self.preopened.place, &path))),
             _ => self.device,
         };
         let namespace = Some(Rc::new(RefCell::new(opened)));
         Ok(Folder { preopened: Rc::clone(&self.preopened), path, namespace, device })
     }
 
-    /// Number of the volume it lies on.
-    pub fn device(&self) -> u64 {
-        self.device
+    /// Number of the volume it lies on, which is found from the root of the namespace.
+    ///
+    /// # Errors
+    /// A folder above the preopened one has no attributes.
+    pub fn device(&self, root: &mut Namespace) -> Result<u64, Errno> {
+        let Preopened { place, device: found, .. } = &*self.preopened;
+        match self.device.or_else(|| found.get().copied()) {
+            Some(device) => Ok(device),
+            None => {
+                let number = device(&mount_point(root, place)?);
+                Ok(*found.get_or_init(|| number))
+            }
+        }
     }
 
     /// Performs a request about names in this folder and in another one, at the preopened folder above both.

@@ -60,11 +60,17 @@ pub fn main(startup: Startup, module: Module) -> i32 {
         [(Object::Input, rights::OF_INPUT), (Object::Output, rights::OF_OUTPUT), (Object::Error, rights::OF_OUTPUT)];
     let opened = streams.map(|(object, base)| Descriptor::stream(object, base));
     let mut folders = Vec::new();
+    let mut known: Vec<(String, Folder)> = Vec::new();
     for (place, path) in given {
-        match Folder::preopen(&mut namespace, &place) {
-            Ok(folder) => folders.push(Descriptor::preopened(folder, path)),
-            Err(error) => return stdio::report::path_error(&place, &error),
-        }
+        let folder = match known.iter().find(|(other, _)| *other == place) {
+            Some((_, folder)) => folder.clone(),
+            None => match Folder::preopen(&mut namespace, &place) {
+                Ok(folder) => folder,
+                Err(error) => return stdio::report::path_error(&place, &error),
+            },
+        };
+        folders.push(Descriptor::preopened(folder.clone(), path));
+        known.push((place, folder));
     }
     let sockets = match given::sockets(&mut namespace, &startup.tcp_listen, &startup.tcp_connect) {
         Ok(sockets) => sockets,

@@ -47,7 +47,7 @@ impl Fixture {
         let length = request.encode(1, &mut bytes).expect("room");
         match self.server.answer(&bytes[..length], 64 << 10).expect("an answer") {
             Answered::Message(message) => take(Reply::decode(&message).expect("a message").1),
-            Answered::Content { file, offset, count, .. } => {
+            Answered::Content(Content { file, offset, count, .. }) => {
                 let mut content = vec![0; count.min(4096)];
                 let count = rustix::io::pread(file.file().expect("open"), &mut content, offset).expect("content");
                 take(Reply::ReadDone { data: Data(&content[..count]) })
@@ -359,7 +359,7 @@ fn whatever_is_asked_the_answer_is_a_message_and_outside_stays_as_it_is() {
         request[..4].copy_from_slice(&length);
         match fixture.server.answer(&request, 4096) {
             Some(Answered::Message(message)) => assert!(Reply::decode(&message).is_some()),
-            Some(Answered::Content { count, .. }) => assert!(count <= 4096),
+            Some(Answered::Content(Content { count, .. })) => assert!(count <= 4096),
             None => assert!(Request::decode(&request).is_none()),
         }
     }

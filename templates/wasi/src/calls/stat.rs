@@ -26,8 +26,8 @@ pub fn fd_filestat_get(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), E
     let kind = type_of(&descriptor.object);
     let (device, attributes) = match &mut descriptor.object {
         Object::Input | Object::Output | Object::Error | Object::Listener(_) | Object::Connection(_) => (0, nothing()),
-        Object::File(file) => (file.device(), file.attributes()?),
-        Object::Folder(folder, _) => (folder.device(), folder.attributes("")?.1),
+        Object::File(file) => (file.device(&mut host.namespace)?, file.attributes()?),
+        Object::Folder(folder, _) => (folder.device(&mut host.namespace)?, folder.attributes("")?.1),
     };
     put(&mut guest(caller), place, device, kind, &attributes)
 }
@@ -57,7 +57,8 @@ pub fn path_filestat_get(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(),
     let found = walk(&folder, &guest(caller).path(at, length)?, last_link)?;
     found.kind()?;
     let Some((kind, attributes)) = &found.node else { return Err(Errno::NOENT) };
-    put(&mut guest(caller), place, found.folder.device(), listing::type_of(*kind), attributes)
+    let device = found.folder.device(&mut host.namespace)?;
+    put(&mut guest(caller), place, device, listing::type_of(*kind), attributes)
 }
 
 pub fn path_filestat_set_times(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno> {

@@ -165,6 +165,15 @@ fn lua_runs_scripts() {
     disk.check();
 }
 
+/// A program sees the working folder as `.` and under its path, which are two descriptors of one folder.
+#[test]
+fn regression_a_file_moves_from_a_relative_to_an_absolute_path() {
+    let disk = disk(&[("a.txt", "moved\n")]);
+    let run = run(&disk, "lua -e 'print(os.rename(\"a.txt\", \"/fs/disk0/out/b.txt\"))'\ncat out/b.txt\n");
+    assert_eq!(run.succeeded(), "true\nmoved\n");
+    disk.check();
+}
+
 /// Numbers of any size, regular expressions, promises, generators, errors, files.
 const JS: &str = r##"
 import * as std from "qjs:std";
