@@ -2,8 +2,9 @@
 //! returns the folder's name.
 //!
 //! Key types: [`FolderSpecification`] (a folder to offer), [`Folder`] (an open folder), [`FolderError`]. Host calls can
-//! block, so a thread pool runs the requests, but for reads of what is in the host's page cache. Neighbours: `folder_server` (executes requests),
-//! `confinement` (the host calls still allowed). Deliberately not here: mounting the folders in the system's namespace.
+//! block, so a thread pool runs the requests, but for reads of what is in the host's page cache. Neighbours:
+//! `folder_server` (executes requests), `confinement` (the host calls still allowed). Deliberately not here: mounting the
+//! folders in the system's namespace.
 
 use std::fmt;
 use std::fs::File;
@@ -310,6 +311,9 @@ mod tests {
     #[test]
     fn content_in_the_page_cache_is_read_at_once() {
         let fixture = Fixture::new();
+        let file = File::open(fixture.place.join("file")).expect("it is there");
+        // Not every file system of the host can say what is in the cache.
+        let can_say = transfer::read_at(file.as_raw_fd(), 0, fixture.memory, Blocking::Never).is_ok();
         for (offset, count, expected) in [
             (0, 4, &TEXT[..4]),
             (5, 100, &TEXT[5..]),
@@ -318,7 +322,8 @@ mod tests {
             (900, 9, b""),
             (0, 0, b""),
         ] {
-            assert_eq!(fixture.read(1, offset, count), Some((7, Answer::Read(expected.into()))), "{offset}");
+            let expected = can_say.then(|| (7, Answer::Read(expected.into())));
+            assert_eq!(fixture.read(1, offset, count), expected, "{offset}");
         }
     }
 
@@ -329,9 +334,9 @@ mod tests {
         assert_eq!(fixture.read(0, 0, 4), None, "not open");
         fixture.ask(&Request::GetAttributes { fid: 1, wanted: 0 });
         assert!(fixture.folder.asked_content(fixture.memory).is_none(), "another request");
-        let whole = fixture.memory.first(READ_BYTES - 1);
+        let cut = fixture.memory.first(READ_BYTES - 1);
         fixture.ask(&Request::Read { fid: 1, offset: 0, count: 4 });
-        assert!(fixture.folder.asked_content(whole).is_none(), "a request that is cut");
+        assert!(fixture.folder.asked_content(cut).is_none(), "a request that is cut");
     }
 
     /// A read that was begun in the page cache, and goes on in a thread.
