@@ -113,15 +113,20 @@ fn begin<I, E: TypedEndpoint>(
     name: &str,
     channel: impl Fn() -> Result<(I, E), Status>,
 ) -> Result<(Process, Vec<I>), String> {
-    let failed = |reason: &str| format!("the extension `{name}` does not start: {reason}; add it to the system");
-    let mut child = process::create(name).map_err(|error| failed(&error.reason))?;
+    let missing = |reason: &str| format!("the extension `{name}` does not start: {reason}; add it to the system");
+    let failed = |status: Status| match status {
+        // Whoever ends it may find it between its creation and its start.
+        Status::WrongState => format!("the extension `{name}` ended: it was stopped before it had started"),
+        status => format!("the extension `{name}` does not start: {}; try again later", status.text()),
+    };
+    let mut child = process::create(name).map_err(|error| missing(&error.reason))?;
     let mut ends = Vec::new();
     for slot in SLOTS {
-        let (importer, exporter) = channel().map_err(|status| failed(status.text()))?;
-        child = child.endpoint(slot, exporter).map_err(|status| failed(status.text()))?;
+        let (importer, exporter) = channel().map_err(failed)?;
+        child = child.endpoint(slot, exporter).map_err(failed)?;
         ends.push(importer);
     }
-    let child = child.start().map_err(|status| failed(status.text()))?;
+    let child = child.start().map_err(failed)?;
     Ok((Process { name: name.into(), child }, ends))
 }
 
