@@ -30,13 +30,12 @@ pub use small::Chunk;
 
 /// Maximum free stacks of the usual size that stay committed for the next thread.
 const WARM_STACKS: usize = 256;
-/// Runs of at least this many bytes are decommitted when freed rather than cleared. Below, clearing costs less than the
-/// host's faults when the pages are used again.
-const DECOMMIT_BYTES: usize = 512 * 1024;
-/// Runs of at least this many bytes are cleared in pieces, between which others may run.
-const LONG_BYTES: usize = 128 * 1024;
-/// Runs that are decommitted are so in pieces of this many bytes, at multiples of it.
+/// Pieces of this many bytes, at multiples of it, are decommitted when freed rather than cleared: huge pages of the host.
+/// A part of one would split it into small pages, which it then stays; and clearing costs no more than the faults when the
+/// pages are used again.
 const PIECE_BYTES: usize = 2 << 20;
+/// Runs of at least this many bytes are cleared in steps, between which others may run.
+const LONG_BYTES: usize = 128 * 1024;
 /// Bytes copied out of a block between two preemption points.
 const COPY_BYTES: usize = 256 * 1024;
 /// Memory is low when less than 1/`LOW_PART` of the pages is free.
@@ -526,13 +525,12 @@ fn clear(address: usize, bytes: usize) {
 
 /// Clears a long run, whose caller may be preempted.
 fn clear_long(address: usize, bytes: usize) {
-    let is_decommitted = bytes >= DECOMMIT_BYTES;
-    let piece = if is_decommitted { PIECE_BYTES } else { LONG_BYTES };
     let end = (address + bytes).next_multiple_of(PAGE_BYTES);
     let mut at = address;
     while at < end {
-        let next = (at + 1).next_multiple_of(piece).min(end);
-        if is_decommitted {
+        let is_whole_piece = at.is_multiple_of(PIECE_BYTES) && end - at >= PIECE_BYTES;
+        let next = if is_whole_piece { at + PIECE_BYTES } else { (at + 1).next_multiple_of(LONG_BYTES).min(end) };
+        if is_whole_piece {
             machine().decommit(at, next - at);
         } else {
             // SAFETY: as in `clear`; an allocation of this size has whole pages.
