@@ -1,8 +1,9 @@
 //! The machine's own devices (consoles, disks, sockets, packets): their owners, and the operations in flight.
 //!
 //! The block of an operation belongs to the device from submission until the same call, if the machine is done at once,
-//! or `device_complete` returns it. When a SIP dies, its console is free for the next one at once, its disk when the machine has finished all operations; an
-//! operation still in progress keeps its block, which is disposed of on completion.
+//! or `device_complete` returns it. When a SIP dies, its console is free for the next one at once, its disk when the
+//! machine has finished all operations; an operation still in progress keeps its block, which is disposed of on
+//! completion.
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
