@@ -33,8 +33,8 @@ pub use epitaph::{EpitaphKind, StopReason};
 pub use printable::Printable;
 pub use records::{
     BlockState, ChannelRecord, CounterRecord, DMA, DeviceKind, DeviceOperation, HeldEndpoint, LATENCY_BUCKETS,
-    LATENCY_FIRST_BITS, LatencyRecord, NAME_BYTES, ProcessRecord, ProcessState, StreamRecord, ThreadRecord,
-    ThreadState, TraceKind, TraceRecord,
+    LATENCY_FIRST_BITS, LatencyRecord, NAME_BYTES, ProcessRecord, ProcessState, SUBMIT_DONE, SUBMIT_QUEUED,
+    StreamRecord, ThreadRecord, ThreadState, TraceKind, TraceRecord,
 };
 pub use status::{AbiReturn, Status};
 pub use table::{AbiTable, FUNCTIONS, Function, TABLE_ID, render};

@@ -75,6 +75,12 @@ numbered! {
     }
 }
 
+/// Value of `device_submit`: the device has the block, until `device_complete` returns it.
+pub const SUBMIT_QUEUED: u64 = 0;
+/// Value of `device_submit`: all bytes were transferred at once and none was written to the block, which stays the
+/// caller's. Every larger value is the handle of a block.
+pub const SUBMIT_DONE: u64 = 1;
+
 numbered! {
     /// Kinds of [`TraceRecord`]s.
     TraceKind {

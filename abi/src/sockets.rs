@@ -2,9 +2,9 @@
 //!
 //! The offset of a Read or Write selects its meaning:
 //!
-//! * A *token* identifies a socket. A Read receives bytes (or one datagram) into the block, a Write sends them; both
-//!   complete at once, with [`Failure::WouldBlock`] if they would block. A Read of 0 bytes is the end of the peer's
-//!   stream.
+//! * A *token* identifies a socket. A Read receives bytes into the block, a Write sends them; both complete at once, with
+//!   [`Failure::WouldBlock`] if they would block. A Read of 0 bytes is the end of the peer's stream.
+//! * A token with [`SENDER`] in a Read: one datagram is received, with its sender.
 //! * A token with [`MORE`] in a Write: the bytes are buffered and sent with those of the next Write, whose answer
 //!   counts both.
 //! * [`CONTROL`] in a Write: the block begins with a command of [`RECORD_BYTES`], which the answer overwrites. Names
@@ -23,6 +23,8 @@ pub const CONTROL: u64 = u64::MAX;
 pub const EVENTS: u64 = u64::MAX - 1;
 /// Added to a token in a Write: more data follows.
 pub const MORE: u64 = 1 << 62;
+/// Added to the token of a socket for datagrams in a Read: the last [`SENDER_BYTES`] of the block are written to.
+pub const SENDER: u64 = 1 << 61;
 /// Maximum bytes buffered with [`MORE`].
 pub const MAX_KEPT_BYTES: usize = 16 << 10;
 /// Answers from this number on are failures: this plus a [`Failure`].

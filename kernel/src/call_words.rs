@@ -5,7 +5,7 @@
 //! left it, as if the kernel had not written to it.
 
 use abi::limits::{BLOCK_WORDS, ENDPOINT_WORDS, MESSAGE_WORDS};
-use abi::{AbiReturn, Status};
+use abi::{AbiReturn, SUBMIT_DONE, Status};
 
 /// The words that a function reads and writes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,8 +20,8 @@ enum Use {
     Receives,
     /// It writes this many.
     Writes(usize),
-    /// It writes this many, if its value is not 0.
-    WritesUnlessZero(usize),
+    /// It writes this many, if its value is a block's handle.
+    WritesWithBlock(usize),
     /// It writes as many as its value says.
     WritesValue,
     /// It writes any, if it succeeds.
@@ -45,7 +45,7 @@ const fn use_of(function: &[u8]) -> Use {
         b"heap_allocate" | b"stack_bounds" => Use::Writes(2),
         b"heap_describe" | b"channel_describe" => Use::Writes(4),
         b"device_complete" => Use::Writes(5),
-        b"device_submit" => Use::WritesUnlessZero(5),
+        b"device_submit" => Use::WritesWithBlock(5),
         b"wait_set_wait" => Use::WritesValue,
         b"process_wait" | b"principal_of_peer" => Use::Fills,
         b"channel_close" | b"wait_set_create" | b"wait_set_add" | b"wait_set_remove" | b"wait_set_alert"
@@ -77,7 +77,7 @@ pub fn words_in(function: u64, arguments: &[u64]) -> usize {
     match use_by(function) {
         Use::All => MESSAGE_WORDS,
         Use::Sends => arguments.get(1).map_or(0, |message| words_of(*message)),
-        Use::Nothing | Use::Receives | Use::Writes(_) | Use::WritesUnlessZero(_) | Use::WritesValue | Use::Fills => 0,
+        Use::Nothing | Use::Receives | Use::Writes(_) | Use::WritesWithBlock(_) | Use::WritesValue | Use::Fills => 0,
     }
 }
 
@@ -89,16 +89,17 @@ pub fn words_out(function: u64, answer: &AbiReturn) -> usize {
         Use::Receives if answer.status == Status::Ok as u64 => words_of(answer.value),
         Use::Receives if answer.status == Status::Closed as u64 => MESSAGE_WORDS,
         Use::Writes(words) => words,
-        Use::WritesUnlessZero(words) if answer.status == Status::Ok as u64 && answer.value != 0 => words,
+        Use::WritesWithBlock(words) if answer.status == Status::Ok as u64 && answer.value > SUBMIT_DONE => words,
         Use::WritesValue if answer.status == Status::Ok as u64 => (answer.value as usize).min(MESSAGE_WORDS),
         Use::Fills if answer.status == Status::Ok as u64 => MESSAGE_WORDS,
-        Use::Nothing | Use::Sends | Use::Receives | Use::WritesUnlessZero(_) | Use::WritesValue | Use::Fills => 0,
+        Use::Nothing | Use::Sends | Use::Receives | Use::WritesWithBlock(_) | Use::WritesValue | Use::Fills => 0,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use abi::SUBMIT_QUEUED;
     use alloc::format;
 
     /// The source of all handlers.
@@ -152,12 +153,12 @@ mod tests {
                         body.contains("device::wait_complete(caller.process, caller.thread, device, deadline, ");
                     assert!(writes && mentions == 1, "{}: {body}", function.name);
                 }
-                Use::WritesUnlessZero(words) => {
+                Use::WritesWithBlock(words) => {
                     let writes = body.contains("device::submit(caller.process, device, ") && *words == 5;
                     assert!(writes && mentions == 1, "{}: {body}", function.name);
                 }
                 Use::WritesValue => {
-                    let writes = body.contains("caller.buffer.write_words(&keys[..count]);");
+                    let writes = body.contains("caller.buffer.write_words(&words[..count]);");
                     assert!(writes && body.ends_with("Ok(count as u64)") && mentions == 1, "{}: {body}", function.name);
                 }
                 Use::Fills => {
@@ -193,6 +194,7 @@ mod tests {
         let submitted = |status: Status, value: u64| {
             words_out(number("device_submit"), &AbiReturn { status: status as u64, value })
         };
-        assert_eq!([submitted(Status::Ok, 9), submitted(Status::Ok, 0), submitted(Status::Exhausted, 9)], [5, 0, 0]);
+        assert_eq!([submitted(Status::Ok, 9), submitted(Status::Exhausted, 9)], [5, 0]);
+        assert_eq!([SUBMIT_QUEUED, SUBMIT_DONE].map(|value| submitted(Status::Ok, value)), [0, 0]);
     }
 }

@@ -11,7 +11,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use abi::{DeviceOperation, Status, TraceKind};
+use abi::{DeviceOperation, SUBMIT_DONE, SUBMIT_QUEUED, Status, TraceKind, sockets};
 use hal_api::{DeviceKind, DeviceRequest, DeviceResult, Submitted};
 
 use crate::channel;
@@ -104,9 +104,11 @@ impl Filling {
     ) -> Filling {
         use hal_api::DeviceOperation::{Flush, Read, Write};
         let (head, tail) = match (kind, operation) {
-            (DeviceKind::Sockets, Read) => (0, abi::sockets::SENDER_BYTES.min(bytes)),
+            (DeviceKind::Sockets, Read) if offset < sockets::EVENTS && offset & sockets::SENDER != 0 => {
+                (0, sockets::SENDER_BYTES.min(bytes))
+            }
             // An answer overwrites a command, and its result is not its length.
-            (DeviceKind::Sockets, Write) if offset == abi::sockets::CONTROL => (0, bytes),
+            (DeviceKind::Sockets, Write) if offset == sockets::CONTROL => (0, bytes),
             (DeviceKind::Folder { .. }, Write) => (FOLDER_HEAD_BYTES, 0),
             (_, Read) => (0, 0),
             (_, Write | Flush) => return Filling::default(),
@@ -237,7 +239,8 @@ pub fn kind_of(handle: u64, owner: ProcessRef) -> u64 {
 }
 
 /// Submits an operation on the bytes of a block from `first` on. If it is done at once, the block is the caller's again:
-/// returns its handle, and describes it in the buffer as [`wait_complete`] does. Otherwise returns 0.
+/// returns [`SUBMIT_DONE`] if there is no more to say, or its handle, and describes it in the buffer as [`wait_complete`]
+/// does. Otherwise returns [`SUBMIT_QUEUED`].
 pub fn submit(
     caller: ProcessRef,
     open: OpenDevice,
@@ -293,13 +296,17 @@ pub fn submit(
         stream::add(caller.id.load(Ordering::Relaxed), TraceKind::RequestBegun, handle, number, bytes);
     }
     match machine().device_submit(request) {
-        Submitted::Queued => Ok(0),
+        Submitted::Queued => Ok(SUBMIT_QUEUED),
         Submitted::Complete(result) => {
-            let request = device.inner.lock().requests[slot].take();
-            if let Some(request) = request {
-                request.filling.note(block, result);
+            let filling = device.inner.lock().requests[slot].take().map(|request| request.filling);
+            let filling = filling.unwrap_or_default();
+            let done = Done { block, result };
+            if filling.bytes == 0 && result == Ok(bytes as usize) {
+                give_to_caller(caller, &done);
+                return Ok(SUBMIT_DONE);
             }
-            Ok(give_back(caller, &Done { block, result }, buffer))
+            filling.note(block, result);
+            Ok(give_back(caller, &done, buffer))
         }
     }
 }
@@ -307,11 +314,7 @@ pub fn submit(
 /// Gives a block to its process and describes it, and what came of its operation, in the buffer. Returns its handle.
 fn give_back(caller: ProcessRef, done: &Done, buffer: MessageBuffer) -> u64 {
     let Done { block, result } = *done;
-    exheap::give_to(caller, block);
-    let handle = block.handle();
-    if stream::is_on() {
-        stream::add(caller.id.load(Ordering::Relaxed), TraceKind::RequestDone, handle, 0, 0);
-    }
+    let handle = give_to_caller(caller, done);
     let (count, status) = match result {
         Ok(count) => (count as u64, Status::Ok),
         Err(_) => (0, Status::DeviceError),
@@ -319,6 +322,16 @@ fn give_back(caller: ProcessRef, done: &Done, buffer: MessageBuffer) -> u64 {
     let address = block.address.load(Ordering::Relaxed) as u64;
     let is_lent = u64::from(block.is_lent());
     buffer.write_words(&[address, block.size() as u64, count, status as u64, is_lent]);
+    handle
+}
+
+/// Gives a block to its process. Returns its handle.
+fn give_to_caller(caller: ProcessRef, done: &Done) -> u64 {
+    exheap::give_to(caller, done.block);
+    let handle = done.block.handle();
+    if stream::is_on() {
+        stream::add(caller.id.load(Ordering::Relaxed), TraceKind::RequestDone, handle, 0, 0);
+    }
     handle
 }
 
@@ -474,10 +487,14 @@ mod tests {
 
     #[test]
     fn what_a_device_has_written_is_noted() {
-        let sender = abi::sockets::SENDER_BYTES;
-        assert_eq!(parts(DeviceKind::Sockets, Read, 7, Ok(300)), [100, 300, 1100 - sender, sender]);
+        let sender = sockets::SENDER_BYTES;
+        let datagram = parts(DeviceKind::Sockets, Read, 7 | sockets::SENDER, Ok(300));
+        assert_eq!(datagram, [100, 300, 1100 - sender, sender]);
+        for offset in [7, sockets::EVENTS] {
+            assert_eq!(parts(DeviceKind::Sockets, Read, offset, Ok(300)), [100, 300, 1100, 0], "no sender");
+        }
         assert_eq!(parts(DeviceKind::Sockets, Write, 7, Ok(300))[1], 0);
-        assert_eq!(parts(DeviceKind::Sockets, Write, abi::sockets::CONTROL, Ok(0))[2..], [100, 1000]);
+        assert_eq!(parts(DeviceKind::Sockets, Write, sockets::CONTROL, Ok(0))[2..], [100, 1000]);
         assert_eq!(parts(DeviceKind::Random, Read, 0, Ok(1000))[..2], [100, 1000]);
         assert_eq!(parts(DeviceKind::Random, Read, 0, Err(DeviceFailure))[..2], [100, 1000], "perhaps all of it");
         assert_eq!(parts(DeviceKind::Random, Read, 0, Ok(1001))[..2], [100, 0], "no number of bytes");

@@ -55,11 +55,11 @@ pub fn end(function: usize, arguments: &[u64], answer: AbiReturn) {
     let kept_turn = process.turn.is_mine();
     deferred::take_turn(process);
     thread.message().with_words(call_words::words_out(function as u64, &answer), |written| {
+        let is_plain = effects::counted(function) == Some((answer.status, answer.value)) && kept_turn;
+        if is_plain && recorder::returned_plainly(thread) {
+            return;
+        }
         if has_usual_memory(function, answer.status) {
-            let is_plain = effects::counted(function) == Some((answer.status, answer.value)) && kept_turn;
-            if is_plain && recorder::returned_plainly(thread) {
-                return;
-            }
             recorder::returned(process, thread, function, (answer.status, answer.value, written), &[]);
         } else {
             end_with_memory(process, function, arguments, answer, written);

@@ -67,6 +67,13 @@ pub struct Completion {
 }
 
 impl Completion {
+    fn of(block: ExBlock, lent: Option<u64>, answer: u64, status: Status) -> Completion {
+        let block = bytes_of(block);
+        let bytes = usize::try_from(answer).unwrap_or(usize::MAX).min(block.len());
+        let result = if status == Status::Ok { Ok(()) } else { Err(status) };
+        Completion { bytes, block, answer, result, lent }
+    }
+
     /// Takes the block as what it was submitted as: on loan, or the process's own.
     pub fn into_loan(self) -> Result<Lent<ExVec<u8>>, ExVec<u8>> {
         // Whoever has the completion may have put another block into it.
@@ -85,12 +92,13 @@ pub struct SubmitError {
 
 impl SubmitError {
     fn new(block: ExBlock, status: Status) -> SubmitError {
-        match ExVec::from_block(block) {
-            Ok(block) => SubmitError { block, status },
-            // A sequence of bytes may be of any length.
-            Err(_) => unreachable!("bytes fit any block"),
-        }
+        SubmitError { block: bytes_of(block), status }
     }
+}
+
+/// A block as a sequence of bytes, which may be of any length.
+fn bytes_of(block: ExBlock) -> ExVec<u8> {
+    ExVec::from_block(block).unwrap_or_else(|_| unreachable!("bytes fit any block"))
 }
 
 impl Device {
@@ -132,11 +140,11 @@ impl Device {
     }
 
     /// Like [`submit`](Device::submit), for bytes in the middle of the block.
-    pub fn submit_part(
+    pub fn submit_part<B: Lendable<ExVec<u8>>>(
         &self,
         operation: DeviceOperation,
         offset: u64,
-        block: impl Lendable<ExVec<u8>>,
+        block: B,
         part: Range<usize>,
     ) -> Result<Option<Completion>, SubmitError> {
         let block = block.into_loan();
@@ -145,17 +153,21 @@ impl Device {
         }
         let (first, bytes) = (part.start as u64, part.len() as u64);
         let operation = operation as u64;
-        // SAFETY: on success the block's value is forgotten, until the kernel gives it back.
+        // SAFETY: on success the block's value is forgotten, until the kernel gives it back; or it was never taken.
         let answer = unsafe { raw::device_submit(self.handle, operation, offset, block.handle(), first, bytes) };
         match answer.into_result() {
+            Ok(abi::SUBMIT_QUEUED) => {
+                block.forget();
+                Ok(None)
+            }
+            Ok(abi::SUBMIT_DONE) => {
+                let lent = B::IS_LENT.then_some(block.handle());
+                Ok(Some(Completion::of(block, lent, bytes, Status::Ok)))
+            }
             Ok(handle) => {
                 block.forget();
-                if handle == 0 {
-                    return Ok(None);
-                }
                 // SAFETY: the kernel has given the block back with this call.
-                let completion = unsafe { completion(handle) };
-                Ok(Some(completion.unwrap_or_else(|| unreachable!("bytes fit any block"))))
+                Ok(Some(unsafe { completion(handle) }))
             }
             Err(status) => Err(SubmitError::new(block, status)),
         }
@@ -166,7 +178,7 @@ impl Device {
         // SAFETY: the block becomes owned by the value made here.
         let handle = unsafe { raw::device_complete(self.handle, deadline.as_ns()) }.into_result()?;
         // SAFETY: the kernel has given the block back with this call.
-        unsafe { completion(handle) }.ok_or(Status::Unknown)
+        Ok(unsafe { completion(handle) })
     }
 
     /// Submits one operation and waits for it. There must be no other operation in flight: its completion could come first.
@@ -196,15 +208,13 @@ impl Device {
 ///
 /// # Safety
 /// It must have given back the block with this handle, and nobody else must own it.
-unsafe fn completion(handle: u64) -> Option<Completion> {
+unsafe fn completion(handle: u64) -> Completion {
     let answer = thread_block::message_word(2);
     let status = Status::from_number(thread_block::message_word(3));
     let lent = (thread_block::message_word(4) != 0).then_some(handle);
     // SAFETY: the caller's obligation.
-    let block = ExVec::from_block(unsafe { ExBlock::from_answer(handle) }).ok()?;
-    let bytes = usize::try_from(answer).unwrap_or(usize::MAX).min(block.len());
-    let result = if status == Status::Ok { Ok(()) } else { Err(status) };
-    Some(Completion { bytes, block, answer, result, lent })
+    let block = unsafe { ExBlock::from_answer(handle) };
+    Completion::of(block, lent, answer, status)
 }
 
 impl Drop for Device {

@@ -28,7 +28,7 @@ use crate::channel::{Receiver, receive_or_add};
 use crate::raw::value as kernel;
 use crate::slots::Slots;
 use crate::thread_block;
-use crate::time::{Deadline, monotonic};
+use crate::time::{Deadline, monotonic, monotonic_coarse};
 
 use device_waits::Handles;
 pub use gone::{Gone, gone};
@@ -40,6 +40,9 @@ pub use turns::{Idle, Ready, idle, ready};
 
 /// Maximum length of one wait, in nanoseconds, when the kernel's wait has no room for all devices.
 const PARTIAL_WAIT_NS: u64 = 1_000_000;
+
+/// Waits that tell the clock, after one of its readers: a server's tasks do not ask after each.
+const WAITS_WITH_CLOCK: u8 = 8;
 
 /// Polls of a [`Sleep`] between two looks at the clock.
 const POLLS_PER_LOOK: u8 = 16;
@@ -61,6 +64,8 @@ struct Executor {
     seen_ns: Cell<u64>,
     /// Whether it was seen since the last wait.
     has_seen: Cell<bool>,
+    /// Waits that are to tell it, since somebody has asked for it lately.
+    waits_with_clock: Cell<u8>,
     turns: Turns,
     ready: ready::Ready,
 }
@@ -76,6 +81,7 @@ pub fn block_on<F: Future>(future: F) -> Result<F::Output, Status> {
         next_timer: Cell::new(0),
         seen_ns: Cell::new(0),
         has_seen: Cell::new(false),
+        waits_with_clock: Cell::new(0),
         turns: Turns::default(),
         ready: ready::Ready::new(set),
     });
@@ -116,7 +122,11 @@ pub(crate) fn note_time(now_ns: u64) {
 
 /// The clock as this thread's executor has seen it since it last waited, if it has.
 pub(crate) fn time_seen() -> Option<u64> {
-    current::with(|executor| executor.has_seen.get().then(|| executor.seen_ns.get())).flatten()
+    current::with(|executor| {
+        executor.waits_with_clock.set(WAITS_WITH_CLOCK);
+        executor.has_seen.get().then(|| executor.seen_ns.get())
+    })
+    .flatten()
 }
 
 /// Room for the keys of one wait.
@@ -180,11 +190,11 @@ impl Executor {
     fn wait(&self) {
         let first_timer = self.timers.borrow().first_key_value().map(|((deadline, _), _)| *deadline);
         let mut keys: Keys = [0; limits::WAIT_KEYS];
+        self.has_seen.set(false);
         let ended = match self.turns.is_empty() {
             true => self.wait_for_set(first_timer.unwrap_or(Deadline::NEVER.as_ns()), &mut keys),
             false => self.wait_with_turns(first_timer, &mut keys),
         };
-        self.has_seen.set(false);
         let reported = if let Waited::Set(reported) = ended { reported } else { 0 };
         for key in &keys[..reported] {
             // An alert has no waiter: another thread has put a task into the mail.
@@ -205,10 +215,16 @@ impl Executor {
 
     /// Waits for endpoints of the set, and copies their keys, before a waker's code can use the message buffer.
     fn wait_for_set(&self, deadline: u64, keys: &mut Keys) -> Waited {
-        let Ok(reported) = kernel::wait_set_wait(self.set, deadline, keys.len() as u64) else {
+        let left = self.waits_with_clock.get();
+        let clock = left > 0;
+        let Ok(words) = kernel::wait_set_wait(self.set, deadline, keys.len() as u64, clock.into()) else {
             return Waited::TimedOut;
         };
-        let reported = keys.len().min(reported as usize);
+        let reported = keys.len().min((words as usize).saturating_sub(clock.into()));
+        if clock {
+            self.waits_with_clock.set(left - 1);
+            self.note_time(thread_block::message_word(reported));
+        }
         for (index, key) in keys[..reported].iter_mut().enumerate() {
             *key = thread_block::message_word(index);
         }
@@ -251,8 +267,7 @@ impl Executor {
     }
 
     fn wake_timers(&self) {
-        let now = monotonic();
-        self.note_time(now);
+        let now = monotonic_coarse();
         loop {
             let due = {
                 let mut timers = self.timers.borrow_mut();

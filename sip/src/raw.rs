@@ -56,7 +56,7 @@ value_only! {
     wait_set_create();
     wait_set_add(set, endpoint, key);
     wait_set_remove(set, endpoint);
-    wait_set_wait(set, deadline, max);
+    wait_set_wait(set, deadline, max, clock);
     wait_set_alert(set);
     wait_set_close(set);
     process_create(length);

@@ -53,7 +53,7 @@ impl<E: Receiver> WaitSet<E> {
     /// endpoint in its next state; insert it again to receive from it.
     pub fn wait(&mut self, deadline: Deadline) -> Option<(Key, E::Event)> {
         loop {
-            let key = match kernel::wait_set_wait(self.handle, deadline.as_ns(), 1) {
+            let key = match kernel::wait_set_wait(self.handle, deadline.as_ns(), 1, 0) {
                 Ok(_) => thread_block::message_word(0),
                 Err(Status::TimedOut | Status::WouldBlock) => return None,
                 Err(status) => crate::channel::refused(status),

@@ -57,8 +57,8 @@ pub fn monotonic() -> u64 {
     raw::value::time_monotonic().unwrap_or(0)
 }
 
-/// Like [`monotonic`], but as this thread's executor saw it after its last wait: the first call after a wait reads the
-/// clock, others do not. Behind by the time that tasks have run since.
+/// Like [`monotonic`], but as this thread's executor saw it after its last wait, which tells it if it is asked for
+/// often; otherwise the first call after a wait reads the clock. Behind by the time that tasks have run since.
 pub fn monotonic_coarse() -> u64 {
     executor::time_seen().unwrap_or_else(|| {
         let now = monotonic();

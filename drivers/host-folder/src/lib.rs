@@ -1,6 +1,6 @@
 //! Driver of a host folder of the hosted machine: one device, served by crate `folder-server`.
 //!
-//! The machine handles requests on threads of its own, so a second thread waits for completions. Neighbours:
+//! The machine answers at once what it can without blocking, and the rest on threads of its own. Neighbours:
 //! `folder-server` (the clients). Deliberately not here: the protocol.
 #![no_std]
 #![forbid(unsafe_code)]
@@ -40,6 +40,6 @@ fn open(folder: &Declared<Device>) -> Result<Mount, String> {
     let name = device.perform(DeviceOperation::Read, 0, block, NAME_BYTES).map_err(|error| refused(error.status))?;
     name.result.map_err(refused)?;
     let name = String::from_utf8_lossy(&name.block[..name.bytes]).into_owned();
-    let exchanges = Exchanges::start(device).map_err(refused)?;
+    let exchanges = Exchanges::new(device);
     Ok(Mount { name, transport: Rc::new(exchanges) })
 }

@@ -2,7 +2,7 @@
 //! returns the folder's name.
 //!
 //! Key types: [`FolderSpecification`] (a folder to offer), [`Folder`] (an open folder), [`FolderError`]. Host calls can
-//! block, so a thread pool runs the requests, but for reads of what is in the host's page cache. Neighbours:
+//! block, so a thread pool runs the requests, but for those that find all they need in the host's caches. Neighbours:
 //! `folder_server` (executes requests), `confinement` (the host calls still allowed). Deliberately not here: mounting the
 //! folders in the system's namespace.
 
@@ -25,10 +25,9 @@ use crate::{entries, pool};
 
 /// Offset of the content in ReadDone.
 const CONTENT_AT: usize = HEADER_BYTES + size_of::<u32>();
-const READ: u8 = 116;
 const READ_DONE: u8 = 117;
-/// Size of a request to read, in bytes: fid, offset and count behind the header.
-const READ_BYTES: usize = HEADER_BYTES + 16;
+/// Maximum size of a request that is answered at once, in bytes: a walk to a name of usual length, and less.
+const QUICK_BYTES: usize = 512;
 /// Offset of the type in a message, behind its size.
 const TYPE_AT: usize = size_of::<u32>();
 
@@ -115,11 +114,15 @@ impl Folder {
         self.server.reset();
     }
 
-    /// Answers a request at once if it reads what is in the page cache, or queues it.
+    /// Answers a request at once if the host has all it takes in its caches, or queues it.
     fn start(&self, token: u64, memory: Memory) -> Submitted {
-        let Some(content) = self.asked_content(memory) else {
-            let server = Arc::clone(&self.server);
-            return queue(token, move || perform(&server, memory));
+        let content = match self.answer_at_once(memory) {
+            Some(Answered::Content(content)) => content,
+            Some(Answered::Message(message)) => return Submitted::Complete(Ok(memory.fill(&message))),
+            None => {
+                let server = Arc::clone(&self.server);
+                return queue(token, move || perform(&server, memory));
+            }
         };
         match content.read(memory, Blocking::Never) {
             Ok(bytes) => Submitted::Complete(Ok(bytes)),
@@ -128,18 +131,12 @@ impl Folder {
         }
     }
 
-    /// The content that a request reads; `None` of other requests, and of those that are refused.
-    fn asked_content(&self, memory: Memory) -> Option<Content> {
-        let mut request = [0; READ_BYTES];
-        let is_whole =
-            memory.copy_out(0, &mut request) == READ_BYTES && nine_p::message_bytes(&request) == Some(READ_BYTES);
-        if !is_whole || request[TYPE_AT] != READ {
-            return None;
-        }
-        match self.server.answer(&request, memory.bytes())? {
-            Answered::Content(content) => Some(content),
-            Answered::Message(_) => None,
-        }
+    /// The answer to a request that needs no thread; `None` of others, and of those that are cut.
+    fn answer_at_once(&self, memory: Memory) -> Option<Answered> {
+        let mut request = [0; QUICK_BYTES];
+        let read = memory.copy_out(0, &mut request);
+        let request = request.get(..nine_p::message_bytes(request.get(..read)?)?)?;
+        if request.len() > read { None } else { self.server.answer_at_once(request, memory.bytes()) }
     }
 }
 
@@ -267,7 +264,7 @@ mod tests {
         }
 
         fn ask(&self, request: &Request<'_>) {
-            let mut bytes = [0; 256];
+            let mut bytes = [0; 1024];
             let length = request.encode(7, &mut bytes).expect("room");
             self.memory.fill(&bytes[..length]);
         }
@@ -285,7 +282,11 @@ mod tests {
 
         /// What a request to read gets at once, if it is answered at once.
         fn read(&self, fid: u32, offset: u64, count: u32) -> Option<(u16, Answer)> {
-            self.ask(&Request::Read { fid, offset, count });
+            self.at_once(&Request::Read { fid, offset, count })
+        }
+
+        fn at_once(&self, request: &Request<'_>) -> Option<(u16, Answer)> {
+            self.ask(request);
             match self.folder.submit(0, DeviceOperation::Write, self.memory) {
                 Submitted::Complete(Ok(bytes)) => Some(self.answer(bytes)),
                 // Without a kernel nothing is queued.
@@ -328,15 +329,46 @@ mod tests {
     }
 
     #[test]
-    fn what_may_block_or_fails_is_left_to_a_thread() {
+    fn what_is_cached_is_answered_at_once() {
         let fixture = Fixture::new();
-        assert_eq!(fixture.read(9, 0, 4), None, "no such fid");
-        assert_eq!(fixture.read(0, 0, 4), None, "not open");
-        fixture.ask(&Request::GetAttributes { fid: 1, wanted: 0 });
-        assert!(fixture.folder.asked_content(fixture.memory).is_none(), "another request");
-        let cut = fixture.memory.first(READ_BYTES - 1);
+        assert_eq!(fixture.read(9, 0, 4), Some((7, Answer::Failed(nine_p::errno::EBADF))), "no such fid");
+        assert_eq!(fixture.read(0, 0, 4), Some((7, Answer::Failed(nine_p::errno::EISDIR))));
+        if !fixture.folder.server.is_local() {
+            return eprintln!("skipped: the host's folder for temporary files is on no local file system");
+        }
+        let name = |name: &'static [u8]| [Text(name)].into_iter().collect();
+        let expected = [
+            (Request::Walk { fid: 0, new_fid: 5, names: name(b"file") }, Answer::Other),
+            (Request::Walk { fid: 0, new_fid: 5, names: name(b"file") }, Answer::Failed(nine_p::errno::EBADF)),
+            (Request::GetAttributes { fid: 5, wanted: 0 }, Answer::Other),
+            (Request::Open { fid: 5, flags: open_flags::READ }, Answer::Other),
+            (Request::GetAttributes { fid: 5, wanted: 0 }, Answer::Other),
+            (Request::Open { fid: 1, flags: open_flags::READ }, Answer::Failed(nine_p::errno::EBADF)),
+            (Request::Forget { fid: 5 }, Answer::Other),
+        ];
+        for (request, expected) in expected {
+            assert_eq!(fixture.at_once(&request), Some((7, expected)), "{request:?}");
+        }
+    }
+
+    #[test]
+    fn what_may_block_is_left_to_a_thread() {
+        let fixture = Fixture::new();
+        for request in [
+            Request::Open { fid: 1, flags: open_flags::WRITE },
+            Request::Sync { fid: 1, data_only: 0 },
+            Request::ReadEntries { fid: 0, offset: 0, count: 512 },
+        ] {
+            assert_eq!(fixture.at_once(&request), None, "{request:?}");
+        }
+        // It goes with its last handle, and with it all its space.
+        std::fs::remove_file(fixture.place.join("file")).expect("it was made");
+        assert_eq!(fixture.at_once(&Request::Forget { fid: 1 }), None);
         fixture.ask(&Request::Read { fid: 1, offset: 0, count: 4 });
-        assert!(fixture.folder.asked_content(cut).is_none(), "a request that is cut");
+        assert!(fixture.folder.answer_at_once(fixture.memory.first(22)).is_none(), "a request that is cut");
+        assert!(fixture.folder.answer_at_once(fixture.memory.first(3)).is_none());
+        let names = [Text(&[b'n'; 255]), Text(&[b'n'; 255])].into_iter().collect();
+        assert_eq!(fixture.at_once(&Request::Walk { fid: 0, new_fid: 5, names }), None, "a long one");
     }
 
     /// A read that was begun in the page cache, and goes on in a thread.
@@ -344,7 +376,9 @@ mod tests {
     fn an_answer_does_not_need_the_request_again() {
         let fixture = Fixture::new();
         fixture.ask(&Request::Read { fid: 1, offset: 2, count: 5 });
-        let content = fixture.folder.asked_content(fixture.memory).expect("a request to read");
+        let Some(Answered::Content(content)) = fixture.folder.answer_at_once(fixture.memory) else {
+            panic!("a request to read");
+        };
         fixture.memory.fill(&[0xff; 64]);
         let bytes = content.answer(fixture.memory).expect("an answer");
         assert_eq!(fixture.answer(bytes), (7, Answer::Read(TEXT[2..7].into())));

@@ -13,6 +13,8 @@ use std::sync::Arc;
 use rustix::fs::{self, AtFlags, FileType, Mode, OFlags, ResolveFlags, Stat};
 use rustix::io::Errno;
 
+use crate::transfer::Blocking;
+
 /// Result of a host call.
 pub(crate) type Answer<T> = Result<T, Errno>;
 
@@ -24,6 +26,10 @@ const ANYWHERE: ResolveFlags = ResolveFlags::NO_MAGICLINKS;
 const QUIETLY: OFlags = OFlags::CLOEXEC.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
 /// Permission bits that clients may set: no set-user-ID, set-group-ID or sticky bit.
 const PERMISSIONS: u32 = 0o777;
+
+/// File systems as in [`Node::is_local`], by their numbers in Linux (`magic.h`): ext2 to ext4, XFS, Btrfs, F2FS, tmpfs,
+/// overlayfs.
+const LOCAL: [u32; 6] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994, 0x794c_7630];
 
 /// Handling of symbolic links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,19 +88,36 @@ impl Node {
         self.beyond_link
     }
 
+    /// Whether its file system is one of those on disks and in memory, where only what is not cached blocks.
+    pub(crate) fn is_local(&self) -> bool {
+        fs::fstatfs(&self.handle).is_ok_and(|found| LOCAL.contains(&(found.f_type as u32)))
+    }
+
+    /// Whether no name leads to it any more, so that its content goes with its last handle.
+    pub(crate) fn is_unlinked(&self) -> bool {
+        self.stat().is_ok_and(|stat| stat.st_nlink == 0)
+    }
+
     /// Returns its metadata.
     pub(crate) fn stat(&self) -> Answer<Stat> {
         fs::fstat(&self.handle)
     }
 
-    /// Looks up a name in this folder.
-    pub(crate) fn walk(&self, name: &[u8], links: LinkPolicy) -> Answer<Self> {
+    /// Looks up a name in this folder. What may block is `AGAIN` if it must not, or `XDEV` in another file system.
+    pub(crate) fn walk(&self, name: &[u8], links: LinkPolicy, blocking: Blocking) -> Answer<Self> {
         let name = checked(name)?;
         let flags = OFlags::PATH | OFlags::CLOEXEC;
-        let handle = fs::openat2(&self.handle, &name, flags | OFlags::NOFOLLOW, Mode::empty(), INSIDE)?;
+        let inside = match blocking {
+            Blocking::Wait => INSIDE,
+            Blocking::Never => INSIDE.union(ResolveFlags::CACHED).union(ResolveFlags::NO_XDEV),
+        };
+        let handle = fs::openat2(&self.handle, &name, flags | OFlags::NOFOLLOW, Mode::empty(), inside)?;
         let found = Self::new(handle, Arc::clone(&self.open_files), self.beyond_link)?;
         if found.kind != FileType::Symlink || links == LinkPolicy::StayInside {
             return Ok(found);
+        }
+        if blocking == Blocking::Never {
+            return Err(Errno::AGAIN);
         }
         match fs::openat2(&self.handle, &name, flags, Mode::empty(), ANYWHERE) {
             Ok(handle) => Self::new(handle, Arc::clone(&self.open_files), true),
@@ -142,7 +165,7 @@ impl Node {
         let file = fs::openat2(&self.handle, checked(name)?, flags | made, mode, INSIDE)?;
         // Overrides the umask: the client has chosen the permissions.
         fs::fchmod(&file, mode)?;
-        let node = self.walk(name, LinkPolicy::StayInside)?;
+        let node = self.walk(name, LinkPolicy::StayInside, Blocking::Wait)?;
         let stat = fs::fstat(&file)?;
         if (stat.st_dev, stat.st_ino) == (node.device, node.number) { Ok((node, file)) } else { Err(Errno::STALE) }
     }
@@ -150,14 +173,14 @@ impl Node {
     /// Creates a folder; the umask applies.
     pub(crate) fn make_folder(&self, name: &[u8], permissions: u32) -> Answer<Self> {
         fs::mkdirat(&self.handle, checked(name)?, Mode::from_raw_mode(permissions & PERMISSIONS))?;
-        self.walk(name, LinkPolicy::StayInside)
+        self.walk(name, LinkPolicy::StayInside, Blocking::Wait)
     }
 
     /// Creates a symbolic link.
     pub(crate) fn make_link(&self, name: &[u8], target: &[u8]) -> Answer<Self> {
         let target = CString::new(target).map_err(|_| Errno::INVAL)?;
         fs::symlinkat(target, &self.handle, checked(name)?)?;
-        self.walk(name, LinkPolicy::StayInside)
+        self.walk(name, LinkPolicy::StayInside, Blocking::Wait)
     }
 
     /// Links a node under one more name in this folder.

@@ -17,13 +17,16 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::folder_node::{Answer, LinkPolicy, Node, permissions};
+use crate::transfer::Blocking;
 
 /// Maximum message size in bytes.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 1 << 20;
 /// Maximum fids at once: each holds one or two open files of the host.
 const MAX_FIDS: usize = 4096;
-/// Maximum size of a message without content or names: a link's target has at most 4095 bytes.
-const SMALL_MESSAGE_BYTES: usize = 8192;
+/// Maximum size of a message with a link's target, which has at most 4095 bytes.
+const TARGET_MESSAGE_BYTES: usize = 8192;
+/// Maximum size of a message without content or texts: that of a walk of 16 names has 217 bytes.
+const SMALL_MESSAGE_BYTES: usize = 256;
 /// Size of the buffer for getdents64.
 const LISTING_BYTES: usize = 32 << 10;
 
@@ -61,6 +64,8 @@ impl Open {
 #[derive(Debug)]
 pub(crate) struct Server {
     root: Node,
+    /// Whether more than reads may be answered at once.
+    is_local: bool,
     access: FolderAccess,
     links: LinkPolicy,
     fids: Mutex<HashMap<u32, Arc<Fid>>>,
@@ -102,7 +107,14 @@ impl FileOfFid {
 impl Server {
     /// Serves an open folder.
     pub(crate) fn new(folder: OwnedFd, access: FolderAccess, links: LinkPolicy) -> Answer<Self> {
-        Ok(Self { root: Node::root(folder)?, access, links, fids: Mutex::default() })
+        let root = Node::root(folder)?;
+        Ok(Self { is_local: root.is_local(), root, access, links, fids: Mutex::default() })
+    }
+
+    /// Whether more than reads may be answered at once.
+    #[cfg(test)]
+    pub(crate) fn is_local(&self) -> bool {
+        self.is_local
     }
 
     /// Drops all fids.
@@ -115,21 +127,48 @@ impl Server {
     pub(crate) fn answer(&self, request: &[u8], room: usize) -> Option<Answered> {
         let (tag, request) = Request::decode(request)?;
         let room = room.min(MAX_MESSAGE_BYTES);
+        match self.result(tag, request, room, Blocking::Wait) {
+            Ok(answered) => answered,
+            Err(error) => failed(tag, error, room),
+        }
+    }
+
+    /// Like [`Server::answer`], of requests that are answered without blocking: reads, whose content may have to be waited
+    /// for, and on a local file system what the host has in its caches. `None` of all others.
+    pub(crate) fn answer_at_once(&self, request: &[u8], room: usize) -> Option<Answered> {
+        let (tag, request) = Request::decode(request)?;
+        let room = room.min(MAX_MESSAGE_BYTES);
+        let is_quick = match request {
+            Request::Read { .. } => true,
+            Request::Walk { .. } | Request::GetAttributes { .. } => self.is_local,
+            Request::Open { flags, .. } => self.is_local && flags & open_flags::ACCESS == open_flags::READ,
+            // Of an unlinked file, the host may free all the space.
+            Request::Forget { fid } => self.is_local && self.fid(fid).is_ok_and(|fid| !fid.node.is_unlinked()),
+            _ => false,
+        };
+        if !is_quick {
+            return None;
+        }
+        match self.result(tag, request, room, Blocking::Never) {
+            Ok(answered) => answered,
+            // It would have blocked, or an old host knows no such lookup.
+            Err(Errno::AGAIN | Errno::XDEV | Errno::INVAL) => None,
+            Err(error) => failed(tag, error, room),
+        }
+    }
+
+    /// The answer to a request, `None` if there is no room for any.
+    fn result(&self, tag: u16, request: Request<'_>, room: usize, blocking: Blocking) -> Answer<Option<Answered>> {
         if let Request::Read { fid, offset, count } = request {
             let content = room.saturating_sub(nine_p::DATA_HEADER_BYTES);
             let count = usize::try_from(count).map_or(content, |count| count.min(content));
-            return match self.fid(fid).and_then(opened_file) {
-                Ok(file) => Some(Answered::Content(Content { tag, file, offset, count })),
-                Err(error) => failed(tag, error, room),
-            };
+            let file = opened_file(self.fid(fid)?)?;
+            return Ok(Some(Answered::Content(Content { tag, file, offset, count })));
         }
         let mut target = Vec::new();
         let mut names = Vec::new();
-        let reply = match self.perform(request, room, &mut target, &mut names) {
-            Ok(reply) => reply,
-            Err(error) => return failed(tag, error, room),
-        };
-        message(tag, &reply, room).or_else(|| failed(tag, Errno::MSGSIZE, room))
+        let reply = self.perform(request, room, blocking, &mut target, &mut names)?;
+        Ok(message(tag, &reply, room).or_else(|| failed(tag, Errno::MSGSIZE, room)))
     }
 
     /// Executes a request. `target` and `names` hold the texts of the reply.
@@ -137,6 +176,7 @@ impl Server {
         &self,
         request: Request<'_>,
         room: usize,
+        blocking: Blocking,
         target: &'a mut Vec<u8>,
         names: &'a mut Vec<u8>,
     ) -> Answer<Reply<'a>> {
@@ -150,7 +190,9 @@ impl Server {
                 self.insert(fid, self.root.clone())?;
                 Reply::Attached { qid: qid(&self.root) }
             }
-            Request::Walk { fid, new_fid, names } => Reply::Walked { qids: self.walk(fid, new_fid, &names)? },
+            Request::Walk { fid, new_fid, names } => {
+                Reply::Walked { qids: self.walk(fid, new_fid, &names, blocking)? }
+            }
             Request::Open { fid, flags } => Reply::Opened { qid: self.open(fid, flags)?, unit: 0 },
             Request::ReadEntries { fid, offset, count } => {
                 let room = room.saturating_sub(nine_p::DATA_HEADER_BYTES);
@@ -233,13 +275,13 @@ impl Server {
     }
 
     /// Walks as far as possible. Creates the new fid only after a complete walk; fails if the first name is not found.
-    fn walk(&self, fid: u32, new_fid: u32, names: &[Text<'_>]) -> Answer<Vec<Qid>> {
+    fn walk(&self, fid: u32, new_fid: u32, names: &[Text<'_>], blocking: Blocking) -> Answer<Vec<Qid>> {
         let mut node = self.fid(fid)?.node.clone();
         let mut qids = Vec::with_capacity(names.len().min(MAX_NAMES));
         for name in names {
-            match node.walk(name.0, self.links) {
+            match node.walk(name.0, self.links, blocking) {
                 Ok(found) => node = found,
-                Err(error) if qids.is_empty() => return Err(error),
+                Err(error) if qids.is_empty() || blocking == Blocking::Never => return Err(error),
                 Err(_) => return Ok(qids),
             }
             qids.push(qid(&node));
@@ -278,7 +320,7 @@ impl Server {
             let kind = match entry.file_type() {
                 // Shown as its target.
                 FileType::Symlink if self.links == LinkPolicy::Follow => {
-                    fid.node.walk(name, self.links).map_or(FileType::Symlink, |node| node.kind())
+                    fid.node.walk(name, self.links, Blocking::Wait).map_or(FileType::Symlink, |node| node.kind())
                 }
                 kind => kind,
             };
@@ -454,6 +496,7 @@ fn attributes(qid: Qid, stat: &Stat) -> Attributes {
 fn message(tag: u16, reply: &Reply<'_>, room: usize) -> Option<Answered> {
     let wanted = match reply {
         Reply::EntriesRead { data } => nine_p::DATA_HEADER_BYTES + data.0.len(),
+        Reply::Target { .. } => TARGET_MESSAGE_BYTES,
         _ => SMALL_MESSAGE_BYTES,
     };
     let mut out = vec![0; wanted.min(room)];

@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use abi::sockets::{
-    CONTROL, ENDING, EVENT_BYTES, EVENTS, FAILURE, Failure, MAX_KEPT_BYTES, MORE, READABLE, SENDER_BYTES, WRITABLE,
+    CONTROL, ENDING, EVENT_BYTES, EVENTS, FAILURE, Failure, MAX_KEPT_BYTES, MORE, READABLE, SENDER, SENDER_BYTES,
+    WRITABLE,
 };
 use hal_api::{DeviceFailure, DeviceOperation, Submitted};
 
@@ -199,12 +200,13 @@ impl Table {
         answer
     }
 
-    fn read(&mut self, wanted: u64, memory: Memory) -> Answer {
+    fn read(&mut self, offset: u64, memory: Memory) -> Answer {
+        let wanted = offset & !SENDER;
         let socket = self.get(wanted)?;
-        let answer = match socket.purpose {
-            Purpose::Connection => calls::receive(socket.descriptor(), memory),
-            Purpose::Datagrams => receive_datagram(socket, memory),
-            Purpose::Listener => return Err(Failure::BadToken),
+        let answer = match (socket.purpose, offset != wanted) {
+            (Purpose::Connection, false) => calls::receive(socket.descriptor(), memory),
+            (Purpose::Datagrams, true) => receive_datagram(socket, memory),
+            _ => return Err(Failure::BadToken),
         };
         self.watch_if_blocked(wanted, Watched::ToRead, answer.map_err(|error| failure(&error)))
     }
@@ -288,7 +290,7 @@ impl Sockets {
         }
         match (operation, offset) {
             (DeviceOperation::Read, EVENTS) => self.wait_for_events(Request { token, memory }),
-            (DeviceOperation::Read, wanted) => complete(lock(&self.state).table.read(wanted, memory)),
+            (DeviceOperation::Read, offset) => complete(lock(&self.state).table.read(offset, memory)),
             (DeviceOperation::Write, CONTROL) => commands::perform(&mut lock(&self.state).table, token, memory),
             (DeviceOperation::Write, wanted) => {
                 let more = wanted & MORE != 0;
@@ -660,7 +662,8 @@ mod tests {
         assert_eq!(fixture.command(Command::SetRemote, token, 0, remote).0, 0);
         fixture.memory.fill(&[8, 0, 0, 0, 0, 0, 0, 1]);
         assert_eq!(fixture.submit(DeviceOperation::Write, token, fixture.memory.first(8)), Some(8));
-        let read = || fixture.submit(DeviceOperation::Read, token, fixture.memory.first(64));
+        assert_eq!(fixture.submit(DeviceOperation::Read, token, fixture.memory), Some(failed(Failure::BadToken)));
+        let read = || fixture.submit(DeviceOperation::Read, token | SENDER, fixture.memory.first(64));
         let mut answer = read();
         while answer == Some(failed(Failure::WouldBlock)) {
             answer = read();

@@ -8,6 +8,7 @@ use abi::{EpitaphKind, Status, TraceKind};
 use super::{Caller, caller};
 use crate::channel::{self, EndpointRef, Received, SendError};
 use crate::contract::SideIndex;
+use crate::machine::machine;
 use crate::process::Epitaph;
 use crate::sync::SyncKind;
 use crate::{claims, lifecycle, sync};
@@ -141,13 +142,19 @@ pub fn wait_set_remove(set: u64, endpoint: u64) -> Result<u64, Status> {
 }
 
 #[inline(always)]
-pub fn wait_set_wait(set: u64, deadline: u64, max: u64) -> Result<u64, Status> {
+pub fn wait_set_wait(set: u64, deadline: u64, max: u64, clock: u64) -> Result<u64, Status> {
     let caller = caller()?;
-    let mut keys = [0; WAIT_KEYS];
+    // One for the clock.
+    let mut words = [0; WAIT_KEYS + 1];
     // None if there is no such room, which is refused.
-    let room = usize::try_from(max).ok().and_then(|max| keys.get_mut(..max)).unwrap_or_default();
-    let count = sync::wait_set(claims::sync(set, caller.process)?, caller.thread, deadline, room)?;
-    caller.buffer.write_words(&keys[..count]);
+    let room = usize::try_from(max).ok().filter(|max| *max <= WAIT_KEYS && clock <= 1);
+    let room = room.and_then(|max| words.get_mut(..max)).unwrap_or_default();
+    let mut count = sync::wait_set(claims::sync(set, caller.process)?, caller.thread, deadline, room)?;
+    if clock == 1 {
+        words[count] = machine().monotonic_ns();
+        count += 1;
+    }
+    caller.buffer.write_words(&words[..count]);
     Ok(count as u64)
 }
 

@@ -3,7 +3,7 @@
 
 use alloc::vec::Vec;
 
-use abi::Status;
+use abi::{SUBMIT_DONE, Status};
 use abi::limits::{BLOCK_WORDS, PAGE_BYTES};
 
 use crate::{Content, Words};
@@ -221,8 +221,8 @@ pub fn named(function: usize, arguments: [u64; 2], (status, value): (u64, u64), 
     match memory(function) {
         Memory::Message if status == Status::Closed as u64 => Names::many(buffer, 1, word(0)),
         Memory::Message if is_ok => Names::many(buffer, (value >> 16 & 0xffff) as usize, value >> 32 & 0xff),
-        // Queued: the device keeps it.
-        Memory::Completed if value == 0 => Names::NONE,
+        // The device has it, or it stays the caller's.
+        Memory::Completed if value <= SUBMIT_DONE => Names::NONE,
         Memory::NewBlock | Memory::Detached | Memory::Completed | Memory::ZeroBlock | Memory::RestOfBlock if is_ok => {
             Names::one(value, word(0), word(1))
         }
@@ -288,6 +288,7 @@ const COUNTED: [Option<(u64, u64)>; abi::FUNCTIONS.len()] = {
         ("channel_receive_or_add", Status::WouldBlock, 0),
         ("channel_send", Status::Ok, 0),
         ("channel_try_receive", Status::WouldBlock, 0),
+        ("device_submit", Status::Ok, SUBMIT_DONE),
         ("event_reset", Status::Ok, 0),
         ("event_set", Status::Ok, 0),
         ("heap_free", Status::Ok, 0),

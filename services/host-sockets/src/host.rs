@@ -15,7 +15,7 @@ use contracts::SocketAddress;
 use network_guard::Guard;
 use sip::device::sockets::{
     ACCEPTED_BYTES, CONTROL, Command, ENDING, EVENT_BYTES, EVENTS, FAILURE, FIRST_AT, Failure, NAME_AT, NAME_BYTES,
-    READABLE, RECORD_BYTES, SECOND_AT, TOKEN_AT, WRITABLE,
+    READABLE, RECORD_BYTES, SECOND_AT, SENDER, TOKEN_AT, WRITABLE,
 };
 use sip::device::{Completion, Declared, Device, DeviceOperation};
 use sip::exheap::{ExVec, Lendable, Lent};
@@ -560,7 +560,7 @@ impl Socket {
             return (Some(block), Err(Failure::WouldBlock));
         }
         let bytes = block.len();
-        let (block, answer) = self.host.perform(DeviceOperation::Read, self.token(), block, 0..bytes);
+        let (block, answer) = self.host.perform(DeviceOperation::Read, self.token() | SENDER, block, 0..bytes);
         let block = block.map(Returned::into_block);
         if answer == Err(Failure::WouldBlock) {
             self.watch.blocked_to_read.set(true);

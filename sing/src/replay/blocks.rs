@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use abi::Status;
+use abi::{SUBMIT_DONE, Status};
 use recording::effects::{self, Memory, Named};
 use recording::{Event, EventKind};
 
@@ -37,6 +37,12 @@ pub fn changes(trace: &Trace, events: &[Event], address: u64, process: Option<u6
             && let Some(block) = blocks.get_mut(&argument(0))
         {
             block.bytes = block.bytes.min(argument(1));
+        }
+        if name(event) == "device_submit"
+            && answer == (Status::Ok as u64, SUBMIT_DONE)
+            && let Some(block) = blocks.get(&argument(3)).filter(|block| holds(block))
+        {
+            note(event, format!("{} {}", verb_of_return(event), text(block)));
         }
         for block in effects::named(function, [argument(0), argument(1)], answer, &event.buffer) {
             if holds(&block) {

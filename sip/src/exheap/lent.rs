@@ -71,6 +71,8 @@ impl<B: Block> Lendable<B> for B {}
 impl<B: Block> Lendable<B> for Lent<B> {}
 
 impl<B: Block> Loan<B> for B {
+    const IS_LENT: bool = false;
+
     #[inline(always)]
     fn into_loan(self) -> ExBlock {
         self.into_block()
@@ -78,6 +80,8 @@ impl<B: Block> Loan<B> for B {
 }
 
 impl<B: Block> Loan<B> for Lent<B> {
+    const IS_LENT: bool = true;
+
     #[inline(always)]
     fn into_loan(self) -> ExBlock {
         self.block.into_block()

@@ -37,6 +37,8 @@ pub(crate) mod sealed {
 
     /// A block that can be moved out to be lent. A block already on loan stays so for the kernel.
     pub trait Loan<B: Block> {
+        /// Whether it is known to be on loan already.
+        const IS_LENT: bool;
         fn into_loan(self) -> ExBlock;
     }
 }

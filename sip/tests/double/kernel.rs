@@ -282,16 +282,22 @@ extern "C" fn wait_set_remove(set: u64, endpoint: u64) -> AbiReturn {
     })
 }
 
-extern "C" fn wait_set_wait(set: u64, deadline: u64, max: u64) -> AbiReturn {
+extern "C" fn wait_set_wait(set: u64, deadline: u64, max: u64, clock: u64) -> AbiReturn {
     wait(deadline, |state| {
         let Some(Object::Set(members)) = state.objects.get(&set) else {
             return Some(AbiReturn::err(Status::BadHandle));
         };
         let ready: Vec<u64> = members.keys().copied().filter(|&member| state.is_ready(member)).collect();
         let Some(Object::Set(members)) = state.objects.get_mut(&set) else { return None };
-        let keys: Vec<u64> = ready.iter().take(max as usize).filter_map(|ready| members.remove(ready)).collect();
-        keys.iter().enumerate().for_each(|(index, &key)| set_word(index, key));
-        (!keys.is_empty()).then(|| AbiReturn::ok(keys.len() as u64))
+        let mut words: Vec<u64> = ready.iter().take(max as usize).filter_map(|ready| members.remove(ready)).collect();
+        if words.is_empty() {
+            return None;
+        }
+        if clock == 1 {
+            words.push(time_monotonic().value);
+        }
+        words.iter().enumerate().for_each(|(index, &word)| set_word(index, word));
+        Some(AbiReturn::ok(words.len() as u64))
     })
 }
 

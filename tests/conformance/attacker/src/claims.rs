@@ -353,8 +353,12 @@ fn wait_set_several_keys() -> i32 {
     assert_eq!([word(0), word(1), word(2)], [100, 101, u64::MAX], "no word behind the keys");
     assert_eq!(abi("wait_set_wait", &[set, 0, MAX]), Ok(MAX));
     assert_eq!([word(0), word(limits::WAIT_KEYS - 1)], [102, 101 + MAX]);
-    assert_eq!(abi("wait_set_wait", &[set, 0, MAX]), Ok(2), "what is left, and the alert");
-    assert_eq!([word(0), word(1)], [102 + MAX, u64::MAX]);
+    refused("wait_set_wait", &[set, 0, MAX, 2], &[Status::BadArgument]);
+    let before = must("time_monotonic", &[]);
+    assert_eq!(abi("wait_set_wait", &[set, 0, 1, 1]), Ok(2), "a key and the clock");
+    assert!(word(0) == 102 + MAX && (before..=must("time_monotonic", &[])).contains(&word(1)));
+    assert_eq!(abi("wait_set_wait", &[set, 0, MAX]), Ok(1), "the alert");
+    assert_eq!(word(0), u64::MAX);
     refused("wait_set_wait", &[set, 0, MAX], &[Status::TimedOut]);
     // A waiter gets the key by which it is woken, and those of endpoints that are ready when it runs.
     let waiter = thread::spawn(move || {

@@ -4,7 +4,7 @@
 //! Whatever a killed process left, the next one adopts: it confirms the device, and declares it quiescent.
 
 use sip::Status;
-use sip::abi::{Function, limits};
+use sip::abi::{Function, SUBMIT_DONE, SUBMIT_QUEUED, limits};
 
 use super::{Scene, Stage};
 use crate::objects::block;
@@ -172,10 +172,14 @@ fn submit(stage: &mut Stage) {
     let Some(device) = stage.one_of("device_open", &[RANDOM], &[Status::NotFound]) else {
         return submit_to_hardware(stage);
     };
+    let buffer = block(64);
+    let value = stage.must("device_submit", &[device, 0, 0, buffer, 7, 0]);
+    assert_eq!(value, SUBMIT_DONE, "nothing is written to the block");
+    stage.run("heap_free", &[buffer]);
     for bytes in [1, 200, 4096] {
         let buffer = block(bytes);
         let block = match stage.must("device_submit", &[device, 0, 0, buffer, 0, bytes]) {
-            0 => stage.must("device_complete", &[device, limits::NEVER]),
+            SUBMIT_QUEUED => stage.must("device_complete", &[device, limits::NEVER]),
             block => block,
         };
         assert_eq!((block, word(3)), (buffer, Status::Ok as u64), "the block of the operation");
