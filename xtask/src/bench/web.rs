@@ -142,12 +142,14 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     for round in 1..=arguments.rounds {
         eprintln!("sing: round {round} of {}", arguments.rounds);
         for (one, script) in &mut measured {
-            one.here.push(turn(script, &here)?);
-            if let Some(recorded) = &recorded {
-                one.recorded.push(turn(script, recorded)?);
+            let sides = [(Some(&here), &mut one.here), (recorded.as_ref(), &mut one.recorded)];
+            let mut sides = Vec::from_iter(sides.into_iter().chain([(linux.as_ref(), &mut one.linux)]));
+            // So that no side always comes after the same other.
+            if round.is_multiple_of(2) {
+                sides.reverse();
             }
-            if let Some(linux) = &linux {
-                one.linux.push(turn(script, linux)?);
+            for (server, turns) in sides {
+                turns.extend(server.map(|server| turn(script, server)).transpose()?);
             }
         }
     }
