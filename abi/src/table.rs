@@ -153,7 +153,7 @@ macro_rules! for_each_function {
                 #[doc = "Describes a device: word 0 a DeviceKind, word 1 its size in bytes (disk), word 2 flags: bit 0 read-only, bit 1 interactive terminal, word 3 columns, word 4 rows (of packets, word 1 the hardware address, word 2 the offloads, word 3 the MTU), word 5 the number of register ranges, word 6 the number of interrupts."]
                 fn device_describe(device) -> "0";
                 #[doc = "Submits an operation (a DeviceOperation) at a byte offset with `bytes` bytes of the block, from byte `first` of it on. Sockets and packets define the offset themselves. 1: all bytes were transferred at once and none was written to the block, which stays the caller's. A block: it is done at once too, with the words of device_complete. 0: the block belongs to the device until device_complete returns it."]
-                fn device_submit(device, operation, offset, block, first, bytes) -> "0 if queued, 1 if done, or block";
+                fn device_submit(device, operation, offset, block, first, bytes) -> "block; 0 if it is queued, 1 if done";
                 #[doc = "Waits until `deadline` for a finished operation: the value is the block's handle, word 0 its address, word 1 its length, word 2 the bytes transferred, word 3 a Status, word 4 whether it is on loan (1) or the caller's own (0)."]
                 fn device_complete(device, deadline) -> "block";
                 #[doc = "Closes a device; operations that have not begun are cancelled."]

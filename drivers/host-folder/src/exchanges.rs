@@ -12,8 +12,8 @@ use disk_server::Pending;
 use folder_server::{Exchanged, Transport};
 use sip::Deadline;
 use sip::device::{Completion, Device, DeviceOperation};
-use sip::exheap::ExVec;
 use sip::executor;
+use sip::exheap::ExVec;
 
 /// The transport to the machine.
 pub struct Exchanges {

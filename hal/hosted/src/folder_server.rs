@@ -190,9 +190,7 @@ impl Server {
                 self.insert(fid, self.root.clone())?;
                 Reply::Attached { qid: qid(&self.root) }
             }
-            Request::Walk { fid, new_fid, names } => {
-                Reply::Walked { qids: self.walk(fid, new_fid, &names, blocking)? }
-            }
+            Request::Walk { fid, new_fid, names } => Reply::Walked { qids: self.walk(fid, new_fid, &names, blocking)? },
             Request::Open { fid, flags } => Reply::Opened { qid: self.open(fid, flags)?, unit: 0 },
             Request::ReadEntries { fid, offset, count } => {
                 let room = room.saturating_sub(nine_p::DATA_HEADER_BYTES);

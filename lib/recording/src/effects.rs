@@ -3,8 +3,8 @@
 
 use alloc::vec::Vec;
 
-use abi::{SUBMIT_DONE, Status};
 use abi::limits::{BLOCK_WORDS, PAGE_BYTES};
+use abi::{SUBMIT_DONE, Status};
 
 use crate::{Content, Words};
 
