@@ -41,7 +41,7 @@ fn endless_loops(_: &Settings) -> Outcome {
 
 /// Number of calls between a pair of processes in 300 ms.
 fn pair_beside_hogs(settings: &Settings) -> Outcome {
-    let most = if settings.domains || settings.own_domains { 30_000 } else { 5000 };
+    let most = if settings.domains || settings.own_domains { 60_000 } else { 5000 };
     for act in ["spin", "spin-in-kernel"] {
         let hogs = hogs(act)?;
         let (importer, exporter) = channel()?;
