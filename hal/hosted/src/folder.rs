@@ -333,7 +333,7 @@ mod tests {
         let fixture = Fixture::new();
         assert_eq!(fixture.read(9, 0, 4), Some((7, Answer::Failed(nine_p::errno::EBADF))), "no such fid");
         assert_eq!(fixture.read(0, 0, 4), Some((7, Answer::Failed(nine_p::errno::EISDIR))));
-        if !fixture.folder.server.is_local() {
+        if !fixture.folder.server.is_local(0) {
             return eprintln!("skipped: the host's folder for temporary files is on no local file system");
         }
         let name = |name: &'static [u8]| [Text(name)].into_iter().collect();

@@ -93,6 +93,11 @@ impl Node {
         fs::fstatfs(&self.handle).is_ok_and(|found| LOCAL.contains(&(found.f_type as u32)))
     }
 
+    /// Whether it is in the same file system as another.
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+        self.device == other.device
+    }
+
     /// Whether no name leads to it any more, so that its content goes with its last handle.
     pub(crate) fn is_unlinked(&self) -> bool {
         self.stat().is_ok_and(|stat| stat.st_nlink == 0)

@@ -111,10 +111,10 @@ impl Server {
         Ok(Self { is_local: root.is_local(), root, access, links, fids: Mutex::default() })
     }
 
-    /// Whether more than reads may be answered at once.
-    #[cfg(test)]
-    pub(crate) fn is_local(&self) -> bool {
-        self.is_local
+    /// Whether requests about a fid, if there is one, may be answered at once: it is in the folder's own file system, which
+    /// is local. Others may be mounted below.
+    pub(crate) fn is_local(&self, fid: u32) -> bool {
+        self.is_local && self.fid(fid).is_ok_and(|fid| fid.node.is_beside(&self.root))
     }
 
     /// Drops all fids.
@@ -140,10 +140,10 @@ impl Server {
         let room = room.min(MAX_MESSAGE_BYTES);
         let is_quick = match request {
             Request::Read { .. } => true,
-            Request::Walk { .. } | Request::GetAttributes { .. } => self.is_local,
-            Request::Open { flags, .. } => self.is_local && flags & open_flags::ACCESS == open_flags::READ,
+            Request::Walk { fid, .. } | Request::GetAttributes { fid, .. } => self.is_local(fid),
+            Request::Open { fid, flags } => flags & open_flags::ACCESS == open_flags::READ && self.is_local(fid),
             // Of an unlinked file, the host may free all the space.
-            Request::Forget { fid } => self.is_local && self.fid(fid).is_ok_and(|fid| !fid.node.is_unlinked()),
+            Request::Forget { fid } => self.is_local(fid) && self.fid(fid).is_ok_and(|fid| !fid.node.is_unlinked()),
             _ => false,
         };
         if !is_quick {
