@@ -347,7 +347,9 @@ mod tests {
             (Request::Forget { fid: 5 }, Answer::Other),
         ];
         for (request, expected) in expected {
-            assert_eq!(fixture.at_once(&request), Some((7, expected)), "{request:?}");
+            // A change of mounts on the host at that moment makes it look again.
+            let answer = (0..100).find_map(|_| fixture.at_once(&request));
+            assert_eq!(answer, Some((7, expected)), "{request:?}");
         }
     }
 
