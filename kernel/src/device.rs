@@ -264,6 +264,7 @@ pub fn submit(
         exheap::give_to(caller, block);
         return Err(Status::BadArgument);
     }
+    let filling = Filling::by(device.kind, operation, offset, (first as usize, bytes as usize));
     let slot = {
         let mut inner = match open.lock() {
             Ok(inner) => inner,
@@ -275,7 +276,6 @@ pub fn submit(
         let opening = device.openings.load(Ordering::Acquire);
         let free = inner.requests.iter().position(Option::is_none).filter(|_| inner.done.len() < DONE);
         if let Some(slot) = free {
-            let filling = Filling::by(device.kind, operation, offset, (first as usize, bytes as usize));
             inner.requests[slot] = Some(Request { block, opening, filling });
         }
         free
@@ -298,8 +298,7 @@ pub fn submit(
     match machine().device_submit(request) {
         Submitted::Queued => Ok(SUBMIT_QUEUED),
         Submitted::Complete(result) => {
-            let filling = device.inner.lock().requests[slot].take().map(|request| request.filling);
-            let filling = filling.unwrap_or_default();
+            device.inner.lock().requests[slot] = None;
             let done = Done { block, result };
             if filling.bytes == 0 && result == Ok(bytes as usize) {
                 give_to_caller(caller, &done);

@@ -333,7 +333,7 @@ mod tests {
         let fixture = Fixture::new();
         assert_eq!(fixture.read(9, 0, 4), Some((7, Answer::Failed(nine_p::errno::EBADF))), "no such fid");
         assert_eq!(fixture.read(0, 0, 4), Some((7, Answer::Failed(nine_p::errno::EISDIR))));
-        if !fixture.folder.server.is_local(0) {
+        if !fixture.folder.server.is_local() {
             return eprintln!("skipped: the host's folder for temporary files is on no local file system");
         }
         let name = |name: &'static [u8]| [Text(name)].into_iter().collect();
@@ -351,6 +351,24 @@ mod tests {
             let answer = (0..100).find_map(|_| fixture.at_once(&request));
             assert_eq!(answer, Some((7, expected)), "{request:?}");
         }
+    }
+
+    #[test]
+    fn a_walk_at_once_goes_as_far_as_any_other() {
+        let fixture = Fixture::new();
+        std::fs::create_dir(fixture.place.join("sub")).expect("a folder");
+        let walk = Request::Walk { fid: 0, new_fid: 5, names: [Text(b"sub"), Text(b"none")].into_iter().collect() };
+        fixture.ask(&walk);
+        let bytes = perform(&fixture.folder.server, fixture.memory).expect("an answer");
+        let mut by_thread = vec![0; bytes];
+        fixture.memory.copy_out(0, &mut by_thread);
+        assert!(matches!(Reply::decode(&by_thread), Some((7, Reply::Walked { qids })) if qids.len() == 1));
+        if !fixture.folder.server.is_local() {
+            return eprintln!("skipped: the host's folder for temporary files is on no local file system");
+        }
+        fixture.ask(&walk);
+        let at_once = (0..100).find_map(|_| fixture.folder.answer_at_once(fixture.memory));
+        assert!(matches!(at_once, Some(Answered::Message(message)) if message == by_thread));
     }
 
     #[test]

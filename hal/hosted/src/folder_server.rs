@@ -111,10 +111,16 @@ impl Server {
         Ok(Self { is_local: root.is_local(), root, access, links, fids: Mutex::default() })
     }
 
-    /// Whether requests about a fid, if there is one, may be answered at once: it is in the folder's own file system, which
-    /// is local. Others may be mounted below.
-    pub(crate) fn is_local(&self, fid: u32) -> bool {
-        self.is_local && self.fid(fid).is_ok_and(|fid| fid.node.is_beside(&self.root))
+    /// The fid, if requests about it may be answered at once: it is in the folder's own file system, which is local.
+    /// Others may be mounted below.
+    fn local(&self, fid: u32) -> Option<Arc<Fid>> {
+        self.fid(fid).ok().filter(|fid| self.is_local && fid.node.is_beside(&self.root))
+    }
+
+    /// Whether more than reads may be answered at once.
+    #[cfg(test)]
+    pub(crate) fn is_local(&self) -> bool {
+        self.is_local
     }
 
     /// Drops all fids.
@@ -140,10 +146,10 @@ impl Server {
         let room = room.min(MAX_MESSAGE_BYTES);
         let is_quick = match request {
             Request::Read { .. } => true,
-            Request::Walk { fid, .. } | Request::GetAttributes { fid, .. } => self.is_local(fid),
-            Request::Open { fid, flags } => flags & open_flags::ACCESS == open_flags::READ && self.is_local(fid),
+            Request::Walk { fid, .. } | Request::GetAttributes { fid, .. } => self.local(fid).is_some(),
+            Request::Open { fid, flags } => flags & open_flags::ACCESS == open_flags::READ && self.local(fid).is_some(),
             // Of an unlinked file, the host may free all the space.
-            Request::Forget { fid } => self.is_local(fid) && self.fid(fid).is_ok_and(|fid| !fid.node.is_unlinked()),
+            Request::Forget { fid } => self.local(fid).is_some_and(|fid| !fid.node.is_unlinked()),
             _ => false,
         };
         if !is_quick {
@@ -151,8 +157,7 @@ impl Server {
         }
         match self.result(tag, request, room, Blocking::Never) {
             Ok(answered) => answered,
-            // It would have blocked, or an old host knows no such lookup.
-            Err(Errno::AGAIN | Errno::XDEV | Errno::INVAL) => None,
+            Err(error) if is_for_thread(error) => None,
             Err(error) => failed(tag, error, room),
         }
     }
@@ -279,7 +284,8 @@ impl Server {
         for name in names {
             match node.walk(name.0, self.links, blocking) {
                 Ok(found) => node = found,
-                Err(error) if qids.is_empty() || blocking == Blocking::Never => return Err(error),
+                Err(error) if qids.is_empty() => return Err(error),
+                Err(error) if blocking == Blocking::Never && is_for_thread(error) => return Err(error),
                 Err(_) => return Ok(qids),
             }
             qids.push(qid(&node));
@@ -382,6 +388,12 @@ impl Server {
             _ => Err(Errno::BADF),
         }
     }
+}
+
+/// Whether a lookup that must not block has to be made again by a thread: it would have blocked, or left the file system,
+/// or an old host knows no such lookup.
+fn is_for_thread(error: Errno) -> bool {
+    matches!(error, Errno::AGAIN | Errno::XDEV | Errno::INVAL)
 }
 
 fn opened_file(fid: Arc<Fid>) -> Answer<FileOfFid> {

@@ -72,8 +72,6 @@ pub fn limit_beyond(timeout_ms: u32) -> Duration {
 
 fn deadline(limit: Duration) -> Deadline {
     match u64::try_from(limit.as_nanos()) {
-        // Long beside the time that a task runs between two waits.
-        Ok(limit_ns) if limit >= DEVICE_LIMIT => Deadline::coarse_after_ms(limit_ns / 1_000_000),
         Ok(limit_ns) => Deadline::after_ns(limit_ns),
         Err(_) => Deadline::NEVER,
     }

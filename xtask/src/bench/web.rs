@@ -142,8 +142,11 @@ pub fn bench(repository: &Repository, arguments: &BenchArguments) -> Outcome<u8>
     for round in 1..=arguments.rounds {
         eprintln!("sing: round {round} of {}", arguments.rounds);
         for (one, script) in &mut measured {
-            let sides = [(Some(&here), &mut one.here), (recorded.as_ref(), &mut one.recorded)];
-            let mut sides = Vec::from_iter(sides.into_iter().chain([(linux.as_ref(), &mut one.linux)]));
+            let mut sides = [
+                (Some(&here), &mut one.here),
+                (recorded.as_ref(), &mut one.recorded),
+                (linux.as_ref(), &mut one.linux),
+            ];
             // So that no side always comes after the same other.
             if round.is_multiple_of(2) {
                 sides.reverse();
