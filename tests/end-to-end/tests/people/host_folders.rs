@@ -141,10 +141,13 @@ fn links_are_followed_inside_and_refused_where_they_lead_out() {
         (outside.path(), "absolute"),
         (Path::new("../../../../../../etc"), "deep/up"),
         (Path::new("around"), "around"),
+        (Path::new("../folder/below"), "deep/way"),
     ] {
         symlink(target, folder.path().join(name)).expect("a link");
     }
     assert_eq!(on(&folder, "cat deep/inside"), "one\ntwo\nthree\n");
+    // The second time, the host has all of the path in its cache of names.
+    assert_eq!(on(&folder, "cat deep/way/x.txt deep/way/x.txt"), "x\nx\n");
     run(folder.path(), "cat absolute/secret").refused(&["absolute/secret", "may not"]);
     run(folder.path(), "cat deep/up/passwd").refused(&["deep/up/passwd", "may not"]);
     run(folder.path(), "echo x > absolute/new").refused(&["absolute/new", "may not"]);
