@@ -5,8 +5,8 @@
 //! * A *token* identifies a socket. A Read receives bytes into the block, a Write sends them; both complete at once, with
 //!   [`Failure::WouldBlock`] if they would block. A Read of 0 bytes is the end of the peer's stream.
 //! * A token with [`SENDER`] in a Read: one datagram is received, with its sender.
-//! * A token with [`MORE`] in a Write: the bytes are buffered and sent with those of the next Write, whose answer
-//!   counts both.
+//! * A token with [`MORE`] in a Write: the bytes are buffered and sent before those of the next Write, which would block
+//!   as long as some of them are left.
 //! * [`CONTROL`] in a Write: the block begins with a command of [`RECORD_BYTES`], which the answer overwrites. Names
 //!   are resolved by a host thread; all other commands complete at once.
 //! * [`EVENTS`] in a Read: readiness of sockets, as records of [`EVENT_BYTES`]. It blocks until there is an event.

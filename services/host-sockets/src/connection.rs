@@ -6,10 +6,12 @@ use contracts::SocketAddress;
 use contracts::tcp::TcpError;
 use contracts::tcp_connection::{self, ExpReady, states};
 use contracts::tcp_writer::{self, ExpReady as OfWriter};
-use sip::executor;
+use sip::channel::TypedEndpoint;
+use sip::executor::{self, Member};
 
 use crate::failures::tcp_error;
-use crate::transfer::{Piece, Reading, Stream, Writing};
+use crate::returned::Content;
+use crate::transfer::{Piece, Reading, Stream, Writing, Written};
 
 /// The two endpoints of a connection.
 #[derive(Clone, Copy)]
@@ -22,11 +24,15 @@ pub struct Ends {
 
 type Client = tcp_connection::Exp<states::Ready>;
 
+/// Result of a write: the error, and the number of bytes that were accepted before it.
+type Sent = Result<(), (TcpError, u32)>;
+
 /// Serves a connection until its client is gone. A block lent by the client returns on its own when dropped here.
 pub async fn serve(stream: Rc<Stream>, ends: Ends, mut client: Client) {
     let mut has_writer = false;
     let mut member = None;
     loop {
+        let next_after;
         let next = match executor::receive_as(client, member.take()).await {
             ExpReady::GetAddresses { next } => Some(next.addresses(ends.local, ends.remote)),
             ExpReady::Read { most, timeout_ms, next } => {
@@ -58,6 +64,33 @@ pub async fn serve(stream: Rc<Stream>, ends: Ends, mut client: Client) {
                         Err((error, bytes)) => next.write_two_failed(head, data, error, bytes),
                     })
                 })
+            }
+            ExpReady::SendAndRead { data, count, write_timeout_ms, most, read_timeout_ms, next } => {
+                let mut piece = Piece::new(data, 0, count);
+                let sent = match has_writer {
+                    false => stream.write(&next, &mut piece, write_timeout_ms).await.into_result(),
+                    true => Some(Err((TcpError::NotPermitted, 0))),
+                };
+                piece.into_block().into_iter().for_each(|block| stream.keep_spare(block));
+                (next_after, member) = read_after(&stream, sent, most, read_timeout_ms, next).await;
+                next_after
+            }
+            ExpReady::SendTwoAndRead {
+                head,
+                head_count,
+                data,
+                count,
+                write_timeout_ms,
+                most,
+                read_timeout_ms,
+                next,
+            } => {
+                let mut pieces = (Piece::new(head, 0, head_count), Piece::new(data, 0, count));
+                let sent = write_two(&stream, has_writer, &mut pieces, write_timeout_ms, &next).await;
+                drop(pieces.1);
+                pieces.0.into_block().into_iter().for_each(|block| stream.keep_spare(block));
+                (next_after, member) = read_after(&stream, sent, most, read_timeout_ms, next).await;
+                next_after
             }
             ExpReady::Finish { next } => Some(match stream.finish() {
                 Ok(()) => next.done(),
@@ -99,22 +132,55 @@ fn answer(reading: Reading, client: tcp_connection::Exp<states::ReadyAfterRead>)
     }
 }
 
+/// Reads for a client that has sent, if that succeeded; also returns the client's place in the wait set.
+async fn read_after(
+    stream: &Stream,
+    sent: Option<Sent>,
+    most: u32,
+    timeout_ms: u32,
+    client: tcp_connection::Exp<states::Reading>,
+) -> (Option<Client>, Option<Member>) {
+    match sent {
+        Some(Ok(())) => {}
+        Some(Err((error, written))) => return (Some(client.send_failed(error, written)), None),
+        None => return (None, None),
+    }
+    // All that the client had to send is on its way: should it close while this waits, the peer gets it.
+    stream.reset_when_closed(false);
+    let (reading, member) = stream.read(&client, most, timeout_ms).await;
+    let next = match reading {
+        Reading::Data(block, count) => client.data(block, count),
+        Reading::Nothing => client.no_data(),
+        Reading::End => client.end_of_data(),
+        Reading::Failed(failure) => client.failed(tcp_error(failure)),
+        Reading::Gone => return (None, None),
+    };
+    stream.reset_when_closed(true);
+    (Some(next), member)
+}
+
 /// Writes two blocks as one; `None` if the client is gone.
-async fn write_two(
+async fn write_two<C: Content>(
     stream: &Stream,
     has_writer: bool,
-    (head, data): &mut (Piece, Piece),
+    (head, data): &mut (Piece<C>, Piece<C>),
     timeout_ms: u32,
-    client: &tcp_connection::Exp<states::ReadyAfterWriteTwo>,
-) -> Option<Result<(), (TcpError, u32)>> {
+    client: &impl TypedEndpoint,
+) -> Option<Sent> {
     if has_writer {
         return Some(Err((TcpError::NotPermitted, 0)));
     }
-    let written = stream.write_two(client, head, data, timeout_ms).await;
-    match written.end {
-        Writing::Done => Some(Ok(())),
-        Writing::Failed(failure) => Some(Err((tcp_error(failure), written.bytes))),
-        Writing::Gone => None,
+    stream.write_two(client, head, data, timeout_ms).await.into_result()
+}
+
+impl Written {
+    /// Success, or the error and the number of bytes written; `None` if the client is gone.
+    fn into_result(self) -> Option<Sent> {
+        match self.end {
+            Writing::Done => Some(Ok(())),
+            Writing::Failed(failure) => Some(Err((tcp_error(failure), self.bytes))),
+            Writing::Gone => None,
+        }
     }
 }
 

@@ -18,20 +18,22 @@ use sip::device::sockets::{
     READABLE, RECORD_BYTES, SECOND_AT, SENDER, TOKEN_AT, WRITABLE,
 };
 use sip::device::{Completion, Declared, Device, DeviceOperation};
-use sip::exheap::{ExVec, Lendable, Lent};
+use sip::exheap::{ExVec, Lendable};
 use sip::{Deadline, Status, executor};
 use task_sync::Notify;
 
-use crate::returned::Returned;
+use crate::returned::{Content, Returned};
 
 /// Maximum number of events taken at once.
 const MAX_EVENTS: usize = 256;
 /// After this many events, their work is done before the next batch is read.
-const EVENTS_AT_ONCE: usize = 4;
+const EVENTS_AT_ONCE: usize = 16;
 /// Retry delay after a failed event request, in milliseconds.
 const RETRY_MS: u64 = 10;
 /// Maximum number of connections accepted at once.
 pub const MAX_ACCEPTED: usize = 16;
+/// Number of open sockets above which idle ones keep no memory.
+const CROWD: usize = 1024;
 /// Offset of a socket's loss counter (retransmits or drops) in answers that carry no name.
 const LOST_AT: usize = NAME_AT;
 const CONTROL_BYTES: usize = RECORD_BYTES + MAX_ACCEPTED * ACCEPTED_BYTES;
@@ -78,6 +80,8 @@ pub struct Host {
     pub guard: Guard,
     device: Device,
     control: RefCell<Option<ExVec<u8>>>,
+    /// The block of operations without data.
+    empty: RefCell<Option<ExVec<u8>>>,
     watches: RefCell<Vec<Option<Rc<Watch>>>>,
     /// Completions that arrived while another operation was awaited; keyed by their block's address.
     finished: RefCell<Vec<Completion>>,
@@ -91,6 +95,8 @@ pub struct Host {
     crowded: Notify,
     /// Retransmits or drops of closed sockets, by kind.
     lost: [Cell<u64>; 3],
+    /// Number of open sockets.
+    open: Cell<usize>,
 }
 
 /// An accepted connection.
@@ -200,6 +206,7 @@ impl Host {
             guard,
             device,
             control: RefCell::new(Some(ExVec::new(CONTROL_BYTES)?)),
+            empty: RefCell::default(),
             watches: RefCell::default(),
             finished: RefCell::default(),
             looking_up: RefCell::default(),
@@ -207,6 +214,7 @@ impl Host {
             active: Cell::new(false),
             crowded: Notify::new(),
             lost: Default::default(),
+            open: Cell::new(0),
         }))
     }
 
@@ -287,8 +295,11 @@ impl Host {
 
     fn look(&self) {
         // The device requires a block with each operation, even one without data.
-        if let Ok(block) = ExVec::<u8>::new(1) {
-            drop(self.device.submit(DeviceOperation::Flush, EVENTS, block, 0));
+        let block = self.empty.take();
+        if let Some(block) = block.or_else(|| ExVec::new(1).ok())
+            && let Ok(Some(completion)) = self.device.submit(DeviceOperation::Flush, EVENTS, block, 0)
+        {
+            *self.empty.borrow_mut() = Some(completion.block);
         }
     }
 
@@ -415,6 +426,7 @@ impl Host {
             watches.resize(index + 1, None);
         }
         watches[index] = Some(Rc::clone(&watch));
+        self.open.set(self.open.get() + 1);
         Socket { host: Rc::clone(self), watch, kind, reset: Cell::new(false), closed: Cell::new(false) }
     }
 
@@ -496,6 +508,7 @@ impl Socket {
             return;
         }
         let token = self.watch.token.get();
+        self.host.open.set(self.host.open.get() - 1);
         if let Some(place) = self.host.watches.borrow_mut().get_mut(token as u32 as usize) {
             *place = None;
         }
@@ -525,17 +538,21 @@ impl Socket {
         self.reset.set(reset);
     }
 
+    /// Whether so many sockets are open that an idle one keeps no memory.
+    pub fn is_crowded(&self) -> bool {
+        self.host.open.get() > CROWD
+    }
+
     /// Whether a read is known to block.
     pub fn would_block_to_read(&self) -> bool {
         self.watch.blocked_to_read.get()
     }
 
-    /// Reads into a block; returns the block and the number of bytes, 0 at the end of the stream.
-    pub fn read(&self, block: ExVec<u8>) -> (Option<ExVec<u8>>, Result<usize, Failure>) {
+    /// Reads at most `bytes` bytes into a block; returns the block and the number of bytes, 0 at the end of the stream.
+    pub fn read(&self, block: ExVec<u8>, bytes: usize) -> (Option<ExVec<u8>>, Result<usize, Failure>) {
         if self.watch.blocked_to_read.get() {
             return (Some(block), Err(Failure::WouldBlock));
         }
-        let bytes = block.len();
         let (block, answer) = self.host.perform(DeviceOperation::Read, self.token(), block, 0..bytes);
         let block = block.map(Returned::into_block);
         match answer {
@@ -569,12 +586,7 @@ impl Socket {
     }
 
     /// Writes a range of a block; returns the block and the number of bytes written.
-    pub fn write(
-        &self,
-        block: Lent<ExVec<u8>>,
-        part: Range<usize>,
-        flags: u64,
-    ) -> (Option<Lent<ExVec<u8>>>, Result<usize, Failure>) {
+    pub fn write<C: Content>(&self, block: C, part: Range<usize>, flags: u64) -> (Option<C>, Result<usize, Failure>) {
         if self.watch.blocked_to_write.get() {
             return (Some(block), Err(Failure::WouldBlock));
         }
@@ -583,7 +595,7 @@ impl Socket {
             self.watch.watched.set(true);
             self.watch.blocked_to_write.set(true);
         }
-        (block.and_then(Returned::into_loan), answer)
+        (block.and_then(C::from_returned), answer)
     }
 
     /// Writes a range of a block that this process owns.

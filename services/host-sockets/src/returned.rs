@@ -1,9 +1,9 @@
 //! What comes back of a block that was submitted to the sockets.
 //!
-//! Deliberately not here: the answer itself, which `host` decodes.
+//! [`Content`] is what a connection sends from: a block of its own, or one on loan. Deliberately not here: the answer itself, which `host` decodes.
 
 use sip::device::Completion;
-use sip::exheap::{ExVec, Lent};
+use sip::exheap::{ExVec, Lendable, Lent};
 
 /// A block that the device has returned, or not taken.
 pub enum Returned {
@@ -21,10 +21,34 @@ impl Returned {
             Returned::Refused(block) => block,
         }
     }
+}
 
-    /// The block, if it is on loan.
-    pub fn into_loan(self) -> Option<Lent<ExVec<u8>>> {
-        match self {
+/// A block that a connection sends from.
+pub trait Content: Lendable<ExVec<u8>> + Sized {
+    /// Its size in bytes.
+    fn bytes(&self) -> usize;
+
+    /// The block that the device has returned, if it is still of this kind.
+    fn from_returned(returned: Returned) -> Option<Self>;
+}
+
+impl Content for ExVec<u8> {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+
+    fn from_returned(returned: Returned) -> Option<ExVec<u8>> {
+        Some(returned.into_block())
+    }
+}
+
+impl Content for Lent<ExVec<u8>> {
+    fn bytes(&self) -> usize {
+        self.len()
+    }
+
+    fn from_returned(returned: Returned) -> Option<Lent<ExVec<u8>>> {
+        match returned {
             Returned::Completed(completion) => completion.into_loan().ok(),
             Returned::Refused(block) => Lent::claim(block).ok(),
         }

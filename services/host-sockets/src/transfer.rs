@@ -4,17 +4,20 @@ use alloc::rc::Rc;
 use core::cell::{Cell, RefCell};
 
 use sip::device::sockets::{Failure, MAX_KEPT_BYTES, MORE};
-use sip::exheap::{ExVec, Lent};
+use sip::exheap::ExVec;
 
 use sip::channel::TypedEndpoint;
 use sip::executor::Member;
 
 use crate::host::Socket;
+use crate::returned::Content;
 use provider::waiting::{self, Waited};
 
 /// Minimum and maximum size of a receive block.
 const MIN_BLOCK_BYTES: usize = 1 << 10;
 const MAX_BLOCK_BYTES: usize = 64 << 10;
+/// Maximum size of a block that a connection keeps for its next read after having sent it.
+const MAX_SPARE_BYTES: usize = 4 << 10;
 
 /// A connection, shared by its two channels.
 pub struct Stream {
@@ -22,7 +25,7 @@ pub struct Stream {
     pub socket: Socket,
     /// Size of the next receive block, in bytes.
     block_bytes: Cell<usize>,
-    /// An empty receive block kept for reuse.
+    /// A receive block kept for reuse. It has nobody's data but the client's.
     spare: RefCell<Option<ExVec<u8>>>,
     /// The peer has shut down its write half and all data was read.
     pub ended: Cell<bool>,
@@ -148,7 +151,7 @@ impl Stream {
 
     fn read_now(&self, most: usize) -> Reading {
         let wanted = self.block_bytes.get().min(most);
-        let spare = self.spare.take().filter(|block| block.len() == wanted);
+        let spare = self.spare.take().filter(|block| block.len() >= wanted);
         let block = match spare {
             Some(block) => block,
             None => match ExVec::new(wanted) {
@@ -157,7 +160,8 @@ impl Stream {
                 Err(_) => return Reading::Failed(Failure::Exhausted),
             },
         };
-        match self.socket.read(block) {
+        let room = block.len().min(most);
+        match self.socket.read(block, room) {
             (_, Ok(0)) => {
                 self.ended.set(true);
                 // Both ends have shut down, so unsent data still goes out.
@@ -165,7 +169,7 @@ impl Stream {
                 Reading::End
             }
             (Some(block), Ok(count)) => {
-                self.adapt(count, wanted);
+                self.adapt(count, room);
                 Reading::Data(block, count as u32)
             }
             (block, Err(Failure::WouldBlock)) => {
@@ -180,15 +184,32 @@ impl Stream {
     /// Quadruples the block size after a full read and halves it after one that filled less than a quarter.
     fn adapt(&self, count: usize, room: usize) {
         let bytes = self.block_bytes.get();
-        if count == room && room == bytes {
+        if count == room && room >= bytes {
             self.block_bytes.set((bytes * 4).min(MAX_BLOCK_BYTES));
         } else if count < bytes / 4 {
             self.block_bytes.set((bytes / 2).max(MIN_BLOCK_BYTES));
         }
     }
 
+    /// Keeps a block that was sent for the next read, unless it is long, or idle connections keep no memory.
+    pub fn keep_spare(&self, block: ExVec<u8>) {
+        if (MIN_BLOCK_BYTES..=MAX_SPARE_BYTES).contains(&block.len()) && !self.socket.is_crowded() {
+            *self.spare.borrow_mut() = Some(block);
+        }
+    }
+
+    /// Whether closing the connection as it is resets it.
+    pub fn reset_when_closed(&self, reset: bool) {
+        self.socket.reset_when_closed(reset && !self.finished.get() && !self.ended.get());
+    }
+
     /// Writes from a block on behalf of a client.
-    pub async fn write<E: TypedEndpoint>(&self, client: &E, piece: &mut Piece, timeout_ms: u32) -> Written {
+    pub async fn write<E: TypedEndpoint>(
+        &self,
+        client: &E,
+        piece: &mut Piece<impl Content>,
+        timeout_ms: u32,
+    ) -> Written {
         self.write_after(client, 0, piece, timeout_ms).await
     }
 
@@ -196,8 +217,8 @@ impl Stream {
     pub async fn write_two<E: TypedEndpoint>(
         &self,
         client: &E,
-        head: &mut Piece,
-        data: &mut Piece,
+        head: &mut Piece<impl Content>,
+        data: &mut Piece<impl Content>,
         timeout_ms: u32,
     ) -> Written {
         if data.remaining > 0 && head.can_be_kept() && self.may_write().is_ok() {
@@ -229,7 +250,7 @@ impl Stream {
         &self,
         client: &E,
         mut kept: usize,
-        piece: &mut Piece,
+        piece: &mut Piece<impl Content>,
         timeout_ms: u32,
     ) -> Written {
         let mut bytes = 0u32;
@@ -237,10 +258,9 @@ impl Stream {
             let sent = self.may_write().and_then(|()| piece.send(&self.socket, 0));
             let failure = match sent {
                 Ok(count) => {
-                    let of_kept = count.min(kept);
-                    kept -= of_kept;
-                    piece.advance(count - of_kept);
-                    bytes = bytes.saturating_add(count as u32);
+                    piece.advance(count);
+                    bytes = bytes.saturating_add((kept + count) as u32);
+                    kept = 0;
                     continue;
                 }
                 Err(Failure::WouldBlock) => {
@@ -264,17 +284,17 @@ impl Stream {
 }
 
 /// The unwritten rest of a block.
-pub struct Piece {
-    block: Option<Lent<ExVec<u8>>>,
+pub struct Piece<C> {
+    block: Option<C>,
     from: usize,
     remaining: usize,
 }
 
-impl Piece {
+impl<C: Content> Piece<C> {
     /// A range of `count` bytes of a block from an offset, clamped to the block.
-    pub fn new(block: Lent<ExVec<u8>>, from: u32, count: u32) -> Piece {
-        let from = (from as usize).min(block.len());
-        let remaining = (count as usize).min(block.len() - from);
+    pub fn new(block: C, from: u32, count: u32) -> Piece<C> {
+        let from = (from as usize).min(block.bytes());
+        let remaining = (count as usize).min(block.bytes() - from);
         Piece { block: Some(block), from, remaining }
     }
 
@@ -303,7 +323,7 @@ impl Piece {
     }
 
     /// Returns the block.
-    pub fn into_block(self) -> Option<Lent<ExVec<u8>>> {
+    pub fn into_block(self) -> Option<C> {
         self.block
     }
 }

@@ -61,7 +61,7 @@ async fn answer(
             let piece = part(&data, from, count);
             match write(connection, &next, &[piece], timeout_ms, &mut written).await {
                 Ok(()) => next.written(data),
-                Err(WriteFailure::Failed(failure)) => next.write_failed(data, failed(failure), written),
+                Err(WriteFailure::Failed(error)) => next.write_failed(data, error, written),
                 Err(WriteFailure::Gone) => return None,
             }
         }
@@ -70,9 +70,20 @@ async fn answer(
             let pieces = [part(&head, 0, head_count), part(&data, from, count)];
             match write(connection, &next, &pieces, timeout_ms, &mut written).await {
                 Ok(()) => next.written_two(head, data),
-                Err(WriteFailure::Failed(failure)) => next.write_two_failed(head, data, failed(failure), written),
+                Err(WriteFailure::Failed(error)) => next.write_two_failed(head, data, error, written),
                 Err(WriteFailure::Gone) => return None,
             }
+        }
+        ExpReady::SendAndRead { data, count, write_timeout_ms, most, read_timeout_ms, next } => {
+            let sent = send(connection, &next, &[part(&data, 0, count)], write_timeout_ms).await;
+            drop(data);
+            return read_after(connection, sent, most, read_timeout_ms, next).await;
+        }
+        ExpReady::SendTwoAndRead { head, head_count, data, count, write_timeout_ms, most, read_timeout_ms, next } => {
+            let pieces = [part(&head, 0, head_count), part(&data, 0, count)];
+            let sent = send(connection, &next, &pieces, write_timeout_ms).await;
+            drop((head, data));
+            return read_after(connection, sent, most, read_timeout_ms, next).await;
         }
         ExpReady::GetAddresses { next } => {
             // The endpoints remain available after the connection ends, while its client exists.
@@ -93,7 +104,7 @@ async fn answer(
         }
         ExpReady::OpenWriter { next } => {
             if connection.has_writer.get() {
-                return Some(next.failed(TcpError::Closed));
+                return Some(next.failed(TcpError::NotPermitted));
             }
             match tcp_writer::new_channel() {
                 Ok((importer, exporter)) => {
@@ -129,9 +140,48 @@ async fn write<E: TypedEndpoint>(
     written: &mut u32,
 ) -> Result<(), WriteFailure> {
     if connection.has_writer.get() {
-        return Err(WriteFailure::Failed(Failure::Closed));
+        return Err(WriteFailure::Failed(TcpError::NotPermitted));
     }
     transfer::write(&connection.shared, connection.id, client, pieces, timeout_ms, written).await
+}
+
+/// As [`write`], with the number of bytes that were accepted before a failure.
+async fn send<E: TypedEndpoint>(
+    connection: &Connection,
+    client: &E,
+    pieces: &[&[u8]],
+    timeout_ms: u32,
+) -> Result<(), (WriteFailure, u32)> {
+    let mut written = 0;
+    let sent = write(connection, client, pieces, timeout_ms, &mut written).await;
+    sent.map_err(|failure| (failure, written))
+}
+
+/// Reads for a client that has sent, if that succeeded; `None` once the client is gone.
+async fn read_after(
+    connection: &Connection,
+    sent: Result<(), (WriteFailure, u32)>,
+    most: u32,
+    timeout_ms: u32,
+    client: tcp_connection::Exp<states::Reading>,
+) -> Option<tcp_connection::Exp<states::Ready>> {
+    match sent {
+        Ok(()) => {}
+        Err((WriteFailure::Failed(error), written)) => return Some(client.send_failed(error, written)),
+        Err((WriteFailure::Gone, _)) => return None,
+    }
+    let (shared, id) = (&connection.shared, connection.id);
+    Some(match transfer::read(shared, id, &client, most, timeout_ms).await {
+        Read::Data(data, count) => client.data(data, count),
+        Read::Nothing => client.no_data(),
+        Read::End => client.end_of_data(),
+        Read::Failed(failure) => client.failed(failed(failure)),
+        Read::Gone => {
+            // All that the client had to send was accepted, and the peer is to get it.
+            let _ = shared.stack().finish(id);
+            return None;
+        }
+    })
 }
 
 /// Serves the write half until its client closes it, which sends a FIN.
@@ -145,7 +195,7 @@ async fn serve_writer(connection: Rc<Connection>, client: tcp_writer::Exp<tcp_wr
                 let pieces = [part(&data, from, count)];
                 match transfer::write(shared, id, &next, &pieces, timeout_ms, &mut written).await {
                     Ok(()) => next.written(data),
-                    Err(WriteFailure::Failed(failure)) => next.write_failed(data, failed(failure), written),
+                    Err(WriteFailure::Failed(error)) => next.write_failed(data, error, written),
                     Err(WriteFailure::Gone) => break,
                 }
             }

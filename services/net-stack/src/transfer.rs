@@ -3,10 +3,12 @@
 use core::future::poll_fn;
 use core::task::{Poll, Waker};
 
+use contracts::tcp::TcpError;
 use net_stack::{ConnectionId, Failure};
 use sip::channel::TypedEndpoint;
 use sip::exheap::ExVec;
 
+use crate::convert;
 use crate::gate::{Entry, Place};
 use crate::shared::Shared;
 use provider::waiting::{Waited, until, until_or_never, wait};
@@ -83,7 +85,7 @@ fn poll_read(shared: &Shared, id: ConnectionId, most: u32, waker: &Waker) -> Pol
 
 /// Why a write ended early.
 pub enum WriteFailure {
-    Failed(Failure),
+    Failed(TcpError),
     /// The client is gone.
     Gone,
 }
@@ -110,8 +112,8 @@ pub async fn write<E: TypedEndpoint>(
                     *written += count as u32;
                 }
                 (Waited::Gone, _) => return Err(WriteFailure::Gone),
-                (_, Ok(_)) => return Err(WriteFailure::Failed(Failure::TimedOut)),
-                (_, Err(failure)) => return Err(WriteFailure::Failed(failure)),
+                (_, Ok(_)) => return Err(WriteFailure::Failed(TcpError::TimedOut)),
+                (_, Err(failure)) => return Err(WriteFailure::Failed(convert::error(failure))),
             }
         }
     }

@@ -120,8 +120,7 @@ pub(crate) async fn send_text(
     head.put(b"\r\n");
     head.put(content);
     let count = head.finish().ok_or(cut)?;
-    let block = wire.write(block, 0, count).await.map_err(|Gone| cut)?;
-    server.blocks.give(block);
+    server.blocks.give(wire.send(block, count, manner.keep_alive).await.map_err(|Gone| cut)?);
     Ok(Sent { status, content_bytes: content.len() as u64, goes_on: manner.keep_alive })
 }
 
@@ -140,8 +139,7 @@ pub(crate) async fn send_head(
     head.put(fields);
     head.put(b"\r\n");
     let count = head.finish().ok_or(cut)?;
-    let block = wire.write(block, 0, count).await.map_err(|Gone| cut)?;
-    server.blocks.give(block);
+    server.blocks.give(wire.send(block, count, manner.keep_alive).await.map_err(|Gone| cut)?);
     Ok(Sent { status, content_bytes: 0, goes_on: manner.keep_alive })
 }
 
@@ -208,7 +206,7 @@ async fn send_coded(server: &Server, wire: &mut Wire, manner: Manner, entry: &Rc
     head.put(b"\r\n");
     head.put(content);
     let count = head.finish().ok_or(cut)?;
-    server.blocks.give(wire.write(block, 0, count).await.map_err(|Gone| cut)?);
+    server.blocks.give(wire.send(block, count, manner.keep_alive).await.map_err(|Gone| cut)?);
     Ok(Sent { status: 200, content_bytes: content.len() as u64, goes_on: manner.keep_alive })
 }
 
@@ -263,7 +261,7 @@ async fn send_part(
     let range = part.unwrap_or(ByteRange { start: 0, length: entry.attributes.size_bytes });
     if manner.is_head || range.length == 0 {
         let (block, count) = file_head(server, manner, entry, part, b"").map_err(|_| cut)?;
-        server.blocks.give(wire.write(block, 0, count).await.map_err(|Gone| cut)?);
+        server.blocks.give(wire.send(block, count, manner.keep_alive).await.map_err(|Gone| cut)?);
         return Ok(Sent { status, content_bytes: 0, goes_on: manner.keep_alive });
     }
     let sent = Sent { status, content_bytes: range.length, goes_on: manner.keep_alive };
@@ -288,11 +286,12 @@ async fn send_part(
         let (head, block) = match small {
             Some(content) => {
                 let (head, count) = file_head(server, manner, entry, part, content).map_err(|_| cut)?;
-                (wire.write(head, 0, count).await.map_err(|Gone| cut)?, block)
+                (wire.send(head, count, manner.keep_alive).await.map_err(|Gone| cut)?, block)
             }
             None => {
                 let head = file_head(server, manner, entry, part, b"").map_err(|_| cut)?;
-                wire.write_two(head, (block, start, length)).await.map_err(|Gone| cut)?
+                let (head, block) = wire.write_two(head, (block, start, length)).await.map_err(|Gone| cut)?;
+                (Some(head), block)
             }
         };
         server.blocks.give(head);
@@ -399,7 +398,7 @@ async fn send_parts(
         used = 0;
     }
     before[..end.len()].copy_from_slice(end.as_bytes());
-    server.blocks.give(wire.write(before, 0, end.len()).await.map_err(|Gone| cut)?);
+    server.blocks.give(wire.send(before, end.len(), manner.keep_alive).await.map_err(|Gone| cut)?);
     Ok(Sent { status: 206, content_bytes: length, goes_on: manner.keep_alive })
 }
 

@@ -17,6 +17,10 @@ const CLASSES: [(usize, usize); 8] = [
     (1 << 19, 4),
     (1 << 20, 4),
 ];
+/// Maximum number of free blocks of a class for which a received one is kept.
+const MAX_RECEIVED: usize = 4;
+/// Maximum length of a received block that is kept, in bytes.
+const MAX_RECEIVED_BYTES: usize = 4 << 10;
 /// Maximum length of a block, in bytes.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
 /// Length of a piece of a large file, in bytes. Larger ones are evicted from the processor's cache between read and
@@ -53,12 +57,24 @@ impl Blocks {
         self.allocated.get()
     }
 
-    /// Returns a block to its free list, or frees it if the list is full.
-    pub(crate) fn give(&self, block: ExVec<u8>) {
+    /// Returns a block to its free list, if there is one, or frees it if the list is full.
+    pub(crate) fn give(&self, block: impl Into<Option<ExVec<u8>>>) {
+        block.into().into_iter().for_each(|block| self.keep(block, usize::MAX));
+    }
+
+    /// As [`Blocks::give`], for a block that came from elsewhere: a few short ones take the place of those that are sent
+    /// away, and others would be kept in vain.
+    pub(crate) fn give_received(&self, block: Option<ExVec<u8>>) {
+        let short = block.into_iter().filter(|block| block.len() <= MAX_RECEIVED_BYTES);
+        short.for_each(|block| self.keep(block, MAX_RECEIVED));
+    }
+
+    /// Adds a block to its free list if that has fewer than this many.
+    fn keep(&self, block: ExVec<u8>, at_most: usize) {
         for ((length, most), kept) in CLASSES.into_iter().zip(&self.kept) {
             if block.len() == length {
                 let mut kept = kept.borrow_mut();
-                if kept.len() < most {
+                if kept.len() < most.min(at_most) {
                     kept.push(block);
                 }
                 return;

@@ -68,6 +68,8 @@ pub(crate) async fn serve(
             Ok(Head::Whole(plan)) => {
                 let manner = manner(&server, &plan);
                 let noted = plan.noted.clone();
+                let is_last = plan.framing == Framing::None && input.bytes().len() == plan.head_bytes;
+                wire.expect_request(is_last.then(|| server.idle_time_ms()));
                 let outcome = answer(&server, &mut wire, &mut input, manner, plan).await;
                 (Some(noted), manner, outcome)
             }
@@ -76,7 +78,12 @@ pub(crate) async fn serve(
                 let sent = answers::send_page(&server, &mut wire, manner, rejection.status, rejection.reason, "").await;
                 (None, manner, sent.map(|sent| (sent, HeadPlace::Input(0))))
             }
-            Ok(Head::None) | Err(Gone) => break,
+            Ok(Head::None) | Err(Gone) => {
+                if wire.was_cut() {
+                    server.counters.note_cut();
+                }
+                break;
+            }
         };
         is_first = false;
         match outcome {
@@ -88,7 +95,7 @@ pub(crate) async fn serve(
                 server.counters.note_answer(sent.status, sent.content_bytes);
                 server.log.note(&server, &address, head, noted.as_ref(), sent);
                 if let HeadPlace::Input(head_bytes) = place {
-                    input.consume(head_bytes);
+                    server.blocks.give_received(input.consume(head_bytes));
                 }
                 if !sent.goes_on || !manner.keep_alive || server.ending.has_begun() {
                     linger(&mut wire, &mut input).await;
@@ -132,11 +139,7 @@ async fn next_head(
 ) -> Result<Head, Gone> {
     let limits = &server.limits;
     if input.bytes().is_empty() {
-        let idle_ms = match (is_first, server.is_crowded()) {
-            (true, _) => limits.header_time_ms,
-            (false, true) => limits.keep_alive_time_ms.min(1000),
-            (false, false) => limits.keep_alive_time_ms,
-        };
+        let idle_ms = if is_first { limits.header_time_ms } else { server.idle_time_ms() };
         match input.read(wire, idle_ms).await? {
             More::Data => {}
             // Not an error: close without a reset.
@@ -249,7 +252,7 @@ async fn ask_application(
         return Ok((sent, HeadPlace::Input(plan.head_bytes)));
     };
     let head = Vec::from(input.bytes().get(..plan.head_bytes).unwrap_or(&[]));
-    input.consume(plan.head_bytes);
+    server.blocks.give_received(input.consume(plan.head_bytes));
     // The application may not read the content, so check what has arrived.
     if reader.clone().is_malformed(input.bytes()) {
         return Ok((refuse_content(server, wire, manner).await?, HeadPlace::Kept(head)));
@@ -273,7 +276,7 @@ async fn answer_slowly(
         return Ok((sent, HeadPlace::Input(plan.head_bytes)));
     }
     let head = Vec::from(input.bytes().get(..plan.head_bytes).unwrap_or(&[]));
-    input.consume(plan.head_bytes);
+    server.blocks.give_received(input.consume(plan.head_bytes));
     let reader = BodyReader::new(plan.framing, MAX_IGNORED_BYTES);
     // Read chunked content first, so that malformed chunks are refused.
     let (reader, passed) = match reader {
@@ -426,7 +429,7 @@ async fn discard(server: &Server, wire: &mut Wire, input: &mut Input, mut reader
         }
         match reader.next(input.bytes()) {
             Ok(piece) => {
-                input.consume(piece.consumed);
+                server.blocks.give_received(input.consume(piece.consumed));
                 passed += piece.consumed as u64;
             }
             Err(BodyError::TooLarge) => return Discarded::Unfinished,
@@ -447,7 +450,7 @@ async fn linger(wire: &mut Wire, input: &mut Input) {
     let deadline = Deadline::after_ms(LINGER_MS);
     let mut bytes = 0;
     loop {
-        input.consume(usize::MAX / 2);
+        drop(input.consume(usize::MAX / 2));
         let left_ms = deadline.as_ns().saturating_sub(sip::time::monotonic()) / 1_000_000;
         if left_ms == 0 || bytes > MAX_LINGER_BYTES || input.read(wire, left_ms as u32).await != Ok(More::Data) {
             return;

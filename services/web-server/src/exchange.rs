@@ -83,7 +83,7 @@ impl<'a> Content<'a> {
             let piece = self.reader.next(looked_at).map_err(|error| self.error = Some(error))?;
             let count = piece.data.len();
             let block = if count > 0 { Some(ExVec::from_slice(&looked_at[piece.data]).map_err(drop)?) } else { None };
-            self.input.consume(piece.consumed);
+            server.blocks.give_received(self.input.consume(piece.consumed));
             if let Some(block) = block {
                 self.received += count as u64;
                 return Ok((block, count));
@@ -276,6 +276,8 @@ impl Talk<'_, '_> {
     /// A client that was never sent 100 may or may not send its content, so the start of the next request is unknown.
     fn keep_alive_if_possible(&mut self) {
         self.manner.keep_alive &= self.content.allows_keep_alive();
+        let is_last = self.content.reader.has_ended() && self.content.input.bytes().is_empty();
+        self.wire.expect_request(is_last.then(|| self.server.idle_time_ms()));
     }
 
     async fn reply(&mut self, status: u16, fields: &[u8], body: ExVec<u8>, count: usize) -> Result<Sent, Gone> {
@@ -291,11 +293,10 @@ impl Talk<'_, '_> {
         let head_bytes = head.finish().ok_or(Gone)?;
         let goes_on = self.manner.keep_alive;
         if !has_content || self.manner.is_head || count == 0 {
-            self.server.blocks.give(self.wire.write(block, 0, head_bytes).await?);
+            self.server.blocks.give(self.wire.send(block, head_bytes, goes_on).await?);
             return Ok(Sent { status, content_bytes: 0, goes_on });
         }
-        let (block, _) = self.wire.write_two((block, head_bytes), (body, 0, count)).await?;
-        self.server.blocks.give(block);
+        self.server.blocks.give(self.wire.send_two((block, head_bytes), (body, count), goes_on).await?);
         Ok(Sent { status, content_bytes: count as u64, goes_on })
     }
 

@@ -9,9 +9,6 @@ use sip::exheap::ExVec;
 
 use crate::wire::{Gone, Read, Wire};
 
-/// Bytes requested per read.
-const READ_BYTES: u32 = 64 << 10;
-
 /// Buffer between the connection and its parsers.
 #[derive(Default)]
 pub(crate) struct Input {
@@ -39,20 +36,21 @@ impl Input {
         all.get(self.start..self.end).unwrap_or(&[])
     }
 
-    /// Discards `count` bytes from the front.
-    pub(crate) fn consume(&mut self, count: usize) {
+    /// Discards `count` bytes from the front; returns the block that is empty now, if there is one.
+    pub(crate) fn consume(&mut self, count: usize) -> Option<ExVec<u8>> {
         self.start = (self.start + count).min(self.end);
-        if self.start == self.end {
-            self.block = None;
-            self.joined = Vec::new();
-            self.start = 0;
-            self.end = 0;
+        if self.start < self.end {
+            return None;
         }
+        self.joined = Vec::new();
+        self.start = 0;
+        self.end = 0;
+        self.block.take()
     }
 
     /// Waits for more data and appends it.
     pub(crate) async fn read(&mut self, wire: &mut Wire, timeout_ms: u32) -> Result<More, Gone> {
-        match wire.read(READ_BYTES, timeout_ms).await? {
+        match wire.read(timeout_ms).await? {
             Read::Data(block, count) => {
                 self.take_in(block, count);
                 Ok(More::Data)

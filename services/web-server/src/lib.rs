@@ -52,6 +52,9 @@ use store::Store;
 
 sip::startup!();
 
+/// Maximum time for which a connection waits for its next request near the connection limit, in milliseconds.
+const MAX_CROWDED_IDLE_MS: u32 = 1000;
+
 /// Interval of housekeeping, in milliseconds.
 const HOUSEKEEPING_MS: u64 = 1000;
 
@@ -220,6 +223,12 @@ impl Server {
     /// Whether the server is near its connection limit, in which case idle connections are closed.
     fn is_crowded(&self) -> bool {
         self.connections.get() >= self.limits.connections - self.limits.connections / 8
+    }
+
+    /// How long a connection waits for its next request, in milliseconds.
+    fn idle_time_ms(&self) -> u32 {
+        let time_ms = self.limits.keep_alive_time_ms;
+        if self.is_crowded() { time_ms.min(MAX_CROWDED_IDLE_MS) } else { time_ms }
     }
 
     /// Waits until the connection limit allows another one.

@@ -3,6 +3,9 @@
 use contracts::tcp_connection::{self, Imp, states};
 use sip::exheap::ExVec;
 
+/// Bytes requested per read.
+const READ_BYTES: u32 = 64 << 10;
+
 /// The connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
@@ -17,45 +20,123 @@ pub(crate) enum Read {
     End,
 }
 
+/// State of the channel.
+enum State {
+    Ready(Imp<states::Ready>),
+    /// A response was sent, and the next request is being read.
+    Reading(Imp<states::Reading>),
+    Gone,
+}
+
 /// A connection to one client.
 pub(crate) struct Wire {
-    endpoint: Option<Imp<states::Ready>>,
+    state: State,
     write_time_ms: u32,
     sends_at_once: bool,
+    /// If the request being answered is the last of the input: the timeout with which the next one is read.
+    next_read_ms: Option<u32>,
+    was_cut: bool,
 }
 
 impl Wire {
     /// Wraps an accepted connection. Writes fail after `write_time_ms` without progress.
     pub(crate) fn new(endpoint: Imp<states::Ready>, write_time_ms: u32) -> Wire {
-        Wire { endpoint: Some(endpoint), write_time_ms, sends_at_once: false }
+        let state = State::Ready(endpoint);
+        Wire { state, write_time_ms, sends_at_once: false, next_read_ms: None, was_cut: false }
     }
 
-    /// Reads at most `most` bytes.
-    pub(crate) async fn read(&mut self, most: u32, timeout_ms: u32) -> Result<Read, Gone> {
-        use tcp_connection::ImpReadyAfterRead as Answer;
-        let endpoint = self.endpoint.take().ok_or(Gone)?;
-        let (read, next) = match endpoint.read(most, timeout_ms).receive_async().await {
-            Answer::Data { data, count, next } => {
-                let count = (count as usize).min(data.len());
-                (Read::Data(data, count), next)
-            }
-            Answer::NoData { next } => (Read::Nothing, next),
-            Answer::EndOfData { next } => (Read::End, next),
-            Answer::Failed { .. } | Answer::ChannelClosed(_) => return Err(Gone),
+    fn take(&mut self) -> Result<Imp<states::Ready>, Gone> {
+        match core::mem::replace(&mut self.state, State::Gone) {
+            State::Ready(endpoint) => Ok(endpoint),
+            State::Reading(_) | State::Gone => Err(Gone),
+        }
+    }
+
+    /// Reads what the client sends next, at most [`READ_BYTES`]. `timeout_ms` is that of [`Wire::expect_request`], if
+    /// the last response was sent with it.
+    pub(crate) async fn read(&mut self, timeout_ms: u32) -> Result<Read, Gone> {
+        use tcp_connection::{ImpReading as Next, ImpReadyAfterRead as Answer};
+        let (read, next) = match core::mem::replace(&mut self.state, State::Gone) {
+            State::Ready(endpoint) => match endpoint.read(READ_BYTES, timeout_ms).receive_async().await {
+                Answer::Data { data, count, next } => (data_read(data, count), next),
+                Answer::NoData { next } => (Read::Nothing, next),
+                Answer::EndOfData { next } => (Read::End, next),
+                Answer::Failed { .. } | Answer::ChannelClosed(_) => return Err(Gone),
+            },
+            State::Reading(endpoint) => match endpoint.receive_async().await {
+                Next::Data { data, count, next } => (data_read(data, count), next),
+                Next::NoData { next } => (Read::Nothing, next),
+                Next::EndOfData { next } => (Read::End, next),
+                Next::SendFailed { .. } => {
+                    self.was_cut = true;
+                    return Err(Gone);
+                }
+                Next::Failed { .. } | Next::ChannelClosed(_) => return Err(Gone),
+            },
+            State::Gone => return Err(Gone),
         };
-        self.endpoint = Some(next);
+        self.state = State::Ready(next);
         Ok(read)
+    }
+
+    /// States whether the request being answered is the last of the input, so that the last piece of its response can be
+    /// sent with a read of the next one, which has this timeout.
+    pub(crate) fn expect_request(&mut self, timeout_ms: Option<u32>) {
+        self.next_read_ms = timeout_ms;
+    }
+
+    /// Whether a response that was passed on was not sent as a whole, as far as is known.
+    pub(crate) fn was_cut(&self) -> bool {
+        self.was_cut
+    }
+
+    /// Sends the start of a block, the last of a response, after which the connection `goes_on`; returns the block if it
+    /// was not given away.
+    pub(crate) async fn send(
+        &mut self,
+        block: ExVec<u8>,
+        count: usize,
+        goes_on: bool,
+    ) -> Result<Option<ExVec<u8>>, Gone> {
+        let Some(timeout_ms) = self.next_read_ms.take().filter(|_| goes_on) else {
+            return self.write(block, 0, count).await.map(Some);
+        };
+        let endpoint = self.take()?;
+        // Fits: blocks are shorter than 4 GiB.
+        let reading = endpoint.send_and_read(block, count as u32, self.write_time_ms, READ_BYTES, timeout_ms);
+        self.state = State::Reading(reading);
+        Ok(None)
+    }
+
+    /// Sends the starts of two blocks as one write, the last of a response; returns the first block if it was not given
+    /// away.
+    pub(crate) async fn send_two(
+        &mut self,
+        head: (ExVec<u8>, usize),
+        data: (ExVec<u8>, usize),
+        goes_on: bool,
+    ) -> Result<Option<ExVec<u8>>, Gone> {
+        let Some(timeout_ms) = self.next_read_ms.take().filter(|_| goes_on) else {
+            return self.write_two(head, (data.0, 0, data.1)).await.map(|(head, _)| Some(head));
+        };
+        let endpoint = self.take()?;
+        let ((head, head_count), (data, count)) = (head, data);
+        let (head_count, count) = (head_count as u32, count as u32);
+        let reading =
+            endpoint.send_two_and_read(head, head_count, data, count, self.write_time_ms, READ_BYTES, timeout_ms);
+        self.state = State::Reading(reading);
+        Ok(None)
     }
 
     /// Sends a range of a block and returns the block.
     pub(crate) async fn write(&mut self, block: ExVec<u8>, from: usize, count: usize) -> Result<ExVec<u8>, Gone> {
         use tcp_connection::ImpReadyAfterWrite as Answer;
-        let endpoint = self.endpoint.take().ok_or(Gone)?;
+        let endpoint = self.take()?;
         // Fits: blocks are shorter than 4 GiB.
         let pending = endpoint.write(block, from as u32, count as u32, self.write_time_ms);
         match pending.receive_async().await {
             Answer::Written { data, next } => {
-                self.endpoint = Some(next);
+                self.state = State::Ready(next);
                 Ok(data)
             }
             Answer::WriteFailed { .. } | Answer::ChannelClosed(_) => Err(Gone),
@@ -69,13 +150,13 @@ impl Wire {
         data: (ExVec<u8>, usize, usize),
     ) -> Result<(ExVec<u8>, ExVec<u8>), Gone> {
         use tcp_connection::ImpReadyAfterWriteTwo as Answer;
-        let endpoint = self.endpoint.take().ok_or(Gone)?;
+        let endpoint = self.take()?;
         let (head, head_count) = head;
         let (data, from, count) = data;
         let pending = endpoint.write_two(head, head_count as u32, data, from as u32, count as u32, self.write_time_ms);
         match pending.receive_async().await {
             Answer::WrittenTwo { head, data, next } => {
-                self.endpoint = Some(next);
+                self.state = State::Ready(next);
                 Ok((head, data))
             }
             Answer::WriteTwoFailed { .. } | Answer::ChannelClosed(_) => Err(Gone),
@@ -88,10 +169,10 @@ impl Wire {
         if self.sends_at_once {
             return Ok(());
         }
-        let endpoint = self.endpoint.take().ok_or(Gone)?;
+        let endpoint = self.take()?;
         match endpoint.set_options(true, 0).receive_async().await {
             // Without it, pieces are only delayed.
-            Answer::Done { next } | Answer::Failed { next, .. } => self.endpoint = Some(next),
+            Answer::Done { next } | Answer::Failed { next, .. } => self.state = State::Ready(next),
             Answer::ChannelClosed(_) => return Err(Gone),
         }
         self.sends_at_once = true;
@@ -101,10 +182,10 @@ impl Wire {
     /// Shuts down the write half.
     pub(crate) async fn finish(&mut self) -> Result<(), Gone> {
         use tcp_connection::ImpReadyAfterFinish as Answer;
-        let endpoint = self.endpoint.take().ok_or(Gone)?;
+        let endpoint = self.take()?;
         match endpoint.finish().receive_async().await {
             Answer::Done { next } => {
-                self.endpoint = Some(next);
+                self.state = State::Ready(next);
                 Ok(())
             }
             Answer::Failed { .. } | Answer::ChannelClosed(_) => Err(Gone),
@@ -113,8 +194,13 @@ impl Wire {
 
     /// Resets the connection, so that the client sees a truncated response.
     pub(crate) async fn abort(&mut self) {
-        if let Some(endpoint) = self.endpoint.take() {
+        if let Ok(endpoint) = self.take() {
             drop(endpoint.abort().receive_async().await);
         }
     }
+}
+
+fn data_read(block: ExVec<u8>, count: u32) -> Read {
+    let count = (count as usize).min(block.len());
+    Read::Data(block, count)
 }

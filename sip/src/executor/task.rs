@@ -1,5 +1,6 @@
 //! The result of a spawned task.
 
+use alloc::boxed::Box;
 use alloc::rc::Rc;
 use core::cell::RefCell;
 use core::future::Future;
@@ -16,22 +17,35 @@ pub struct Task<T> {
     outcome: Rc<RefCell<Outcome<T>>>,
 }
 
+/// A spawned future, which notes its output.
+struct Body<F: Future> {
+    /// Boxed by itself: in a block that awaits it, it would take its space twice.
+    future: Pin<Box<F>>,
+    outcome: Rc<RefCell<Outcome<F::Output>>>,
+}
+
 /// Returns a handle, and the future that completes it.
 pub(super) fn pair<F: Future>(future: F) -> (Task<F::Output>, impl Future<Output = ()>) {
     let outcome = Rc::new(RefCell::new(Outcome { value: None, waiting: None }));
     let task = Task { outcome: Rc::clone(&outcome) };
-    let body = async move {
-        let value = future.await;
+    (task, Body { future: Box::pin(future), outcome })
+}
+
+impl<F: Future> Future for Body<F> {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Poll::Ready(value) = self.future.as_mut().poll(context) else { return Poll::Pending };
         let waiting = {
-            let mut outcome = outcome.borrow_mut();
+            let mut outcome = self.outcome.borrow_mut();
             outcome.value = Some(value);
             outcome.waiting.take()
         };
         if let Some(waker) = waiting {
             waker.wake();
         }
-    };
-    (task, body)
+        Poll::Ready(())
+    }
 }
 
 impl<T> Future for Task<T> {

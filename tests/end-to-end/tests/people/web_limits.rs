@@ -23,7 +23,7 @@ const BODY_BYTES: usize = 100_000;
 /// Tolerance on a busy machine.
 const GRACE: Duration = Duration::from_secs(5);
 /// Maximum bytes per idle connection in each process involved.
-const MAX_BYTES_EACH: u64 = 8192;
+const MAX_BYTES_EACH: u64 = 5120;
 /// Bytes of a file larger than any socket buffer.
 const LARGE_BYTES: u64 = 40 << 20;
 
