@@ -11,7 +11,7 @@ use sip::executor::{self, Member};
 
 use crate::failures::tcp_error;
 use crate::returned::Content;
-use crate::transfer::{Piece, Reading, Stream, Writing, Written};
+use crate::transfer::{Piece, Reading, Stream, Writing};
 
 /// The two endpoints of a connection.
 #[derive(Clone, Copy)]
@@ -24,21 +24,17 @@ pub struct Ends {
 
 type Client = tcp_connection::Exp<states::Ready>;
 
-/// Result of a write: the error, and the number of bytes that were accepted before it.
-type Sent = Result<(), (TcpError, u32)>;
-
 /// Serves a connection until its client is gone. A block lent by the client returns on its own when dropped here.
 pub async fn serve(stream: Rc<Stream>, ends: Ends, mut client: Client) {
     let mut has_writer = false;
     let mut member = None;
     loop {
-        let next_after;
         let next = match executor::receive_as(client, member.take()).await {
             ExpReady::GetAddresses { next } => Some(next.addresses(ends.local, ends.remote)),
             ExpReady::Read { most, timeout_ms, next } => {
                 let reading;
                 (reading, member) = stream.read(&next, most, timeout_ms).await;
-                answer(reading, next)
+                next.answer(reading)
             }
             ExpReady::Write { data, from, count, timeout_ms, next } => {
                 let mut piece = Piece::new(data, from, count);
@@ -65,32 +61,32 @@ pub async fn serve(stream: Rc<Stream>, ends: Ends, mut client: Client) {
                     })
                 })
             }
-            ExpReady::SendAndRead { data, count, write_timeout_ms, most, read_timeout_ms, next } => {
+            ExpReady::SendAndRead { data, count, most, timeout_ms, next } => {
                 let mut piece = Piece::new(data, 0, count);
-                let sent = match has_writer {
-                    false => stream.write(&next, &mut piece, write_timeout_ms).await.into_result(),
-                    true => Some(Err((TcpError::NotPermitted, 0))),
-                };
-                piece.into_block().into_iter().for_each(|block| stream.keep_spare(block));
-                (next_after, member) = read_after(&stream, sent, most, read_timeout_ms, next).await;
-                next_after
+                let sent = if has_writer { 0 } else { stream.send(&mut piece) };
+                let (is_done, block) = (piece.is_done(), piece.into_block());
+                if is_done {
+                    block.into_iter().for_each(|block| stream.keep_spare(block));
+                    let reading;
+                    (reading, member) = read_after(&stream, &next, most, timeout_ms).await;
+                    next.answer(reading)
+                } else {
+                    block.map(|block| next.unsent(block, sent as u32))
+                }
             }
-            ExpReady::SendTwoAndRead {
-                head,
-                head_count,
-                data,
-                count,
-                write_timeout_ms,
-                most,
-                read_timeout_ms,
-                next,
-            } => {
-                let mut pieces = (Piece::new(head, 0, head_count), Piece::new(data, 0, count));
-                let sent = write_two(&stream, has_writer, &mut pieces, write_timeout_ms, &next).await;
-                drop(pieces.1);
-                pieces.0.into_block().into_iter().for_each(|block| stream.keep_spare(block));
-                (next_after, member) = read_after(&stream, sent, most, read_timeout_ms, next).await;
-                next_after
+            ExpReady::SendTwoAndRead { head, head_count, data, count, most, timeout_ms, next } => {
+                let (mut head, mut data) = (Piece::new(head, 0, head_count), Piece::new(data, 0, count));
+                let sent = if has_writer { 0 } else { stream.send_two(&mut head, &mut data) };
+                let is_done = head.is_done() && data.is_done();
+                let blocks = head.into_block().zip(data.into_block());
+                if is_done {
+                    blocks.into_iter().for_each(|(head, _)| stream.keep_spare(head));
+                    let reading;
+                    (reading, member) = read_after(&stream, &next, most, timeout_ms).await;
+                    next.answer(reading)
+                } else {
+                    blocks.map(|(head, data)| next.unsent_two(head, data, sent as u32))
+                }
             }
             ExpReady::Finish { next } => Some(match stream.finish() {
                 Ok(()) => next.done(),
@@ -122,41 +118,43 @@ pub async fn serve(stream: Rc<Stream>, ends: Ends, mut client: Client) {
     }
 }
 
-fn answer(reading: Reading, client: tcp_connection::Exp<states::ReadyAfterRead>) -> Option<Client> {
-    match reading {
-        Reading::Data(block, count) => Some(client.data(block, count)),
-        Reading::Nothing => Some(client.no_data()),
-        Reading::End => Some(client.end_of_data()),
-        Reading::Failed(failure) => Some(client.failed(tcp_error(failure))),
-        Reading::Gone => None,
-    }
+/// A client that awaits the answer of a read.
+trait Awaits {
+    fn answer(self, reading: Reading) -> Option<Client>;
 }
 
-/// Reads for a client that has sent, if that succeeded; also returns the client's place in the wait set.
+macro_rules! awaits {
+    ($($state:ident),*) => {$(
+        impl Awaits for tcp_connection::Exp<states::$state> {
+            fn answer(self, reading: Reading) -> Option<Client> {
+                match reading {
+                    Reading::Data(block, count) => Some(self.data(block, count)),
+                    Reading::Nothing => Some(self.no_data()),
+                    Reading::End => Some(self.end_of_data()),
+                    Reading::Failed(failure) => Some(self.failed(tcp_error(failure))),
+                    Reading::Gone => None,
+                }
+            }
+        }
+    )*};
+}
+
+awaits!(ReadyAfterRead, ReadyAfterSendAndRead, ReadyAfterSendTwoAndRead);
+
+/// Reads for a client that has sent.
 async fn read_after(
     stream: &Stream,
-    sent: Option<Sent>,
+    client: &impl TypedEndpoint,
     most: u32,
     timeout_ms: u32,
-    client: tcp_connection::Exp<states::Reading>,
-) -> (Option<Client>, Option<Member>) {
-    match sent {
-        Some(Ok(())) => {}
-        Some(Err((error, written))) => return (Some(client.send_failed(error, written)), None),
-        None => return (None, None),
-    }
+) -> (Reading, Option<Member>) {
     // All that the client had to send is on its way: should it close while this waits, the peer gets it.
     stream.reset_when_closed(false);
-    let (reading, member) = stream.read(&client, most, timeout_ms).await;
-    let next = match reading {
-        Reading::Data(block, count) => client.data(block, count),
-        Reading::Nothing => client.no_data(),
-        Reading::End => client.end_of_data(),
-        Reading::Failed(failure) => client.failed(tcp_error(failure)),
-        Reading::Gone => return (None, None),
-    };
-    stream.reset_when_closed(true);
-    (Some(next), member)
+    let read = stream.read(client, most, timeout_ms).await;
+    if !matches!(read.0, Reading::Gone) {
+        stream.reset_when_closed(true);
+    }
+    read
 }
 
 /// Writes two blocks as one; `None` if the client is gone.
@@ -166,21 +164,15 @@ async fn write_two<C: Content>(
     (head, data): &mut (Piece<C>, Piece<C>),
     timeout_ms: u32,
     client: &impl TypedEndpoint,
-) -> Option<Sent> {
+) -> Option<Result<(), (TcpError, u32)>> {
     if has_writer {
         return Some(Err((TcpError::NotPermitted, 0)));
     }
-    stream.write_two(client, head, data, timeout_ms).await.into_result()
-}
-
-impl Written {
-    /// Success, or the error and the number of bytes written; `None` if the client is gone.
-    fn into_result(self) -> Option<Sent> {
-        match self.end {
-            Writing::Done => Some(Ok(())),
-            Writing::Failed(failure) => Some(Err((tcp_error(failure), self.bytes))),
-            Writing::Gone => None,
-        }
+    let written = stream.write_two(client, head, data, timeout_ms).await;
+    match written.end {
+        Writing::Done => Some(Ok(())),
+        Writing::Failed(failure) => Some(Err((tcp_error(failure), written.bytes))),
+        Writing::Gone => None,
     }
 }
 

@@ -1,6 +1,7 @@
 //! What comes back of a block that was submitted to the sockets.
 //!
-//! [`Content`] is what a connection sends from: a block of its own, or one on loan. Deliberately not here: the answer itself, which `host` decodes.
+//! [`Content`] is what a connection sends from: a block of its own, or one on loan. Deliberately not here: the answer
+//! itself, which `host` decodes.
 
 use sip::device::Completion;
 use sip::exheap::{ExVec, Lendable, Lent};

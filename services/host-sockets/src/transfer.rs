@@ -31,6 +31,8 @@ pub struct Stream {
     pub ended: Cell<bool>,
     /// This end has shut down its write half.
     pub finished: Cell<bool>,
+    /// The device has bytes that it sends before those of the next write.
+    has_kept: Cell<bool>,
     /// Sticky error of reads, and of writes.
     read_failure: Cell<Option<Failure>>,
     write_failure: Cell<Option<Failure>>,
@@ -78,6 +80,7 @@ impl Stream {
             spare: RefCell::new(None),
             ended: Cell::new(false),
             finished: Cell::new(false),
+            has_kept: Cell::new(false),
             read_failure: Cell::new(None),
             write_failure: Cell::new(None),
         })
@@ -95,6 +98,10 @@ impl Stream {
     pub fn finish(&self) -> Result<(), Failure> {
         if let Some(failure) = self.write_failure.get() {
             return Err(failure);
+        }
+        if self.has_kept.get() {
+            // Accepted, and never sent.
+            return Err(Self::note(Failure::Closed, &self.write_failure));
         }
         if !self.finished.get() {
             self.socket.finish()?;
@@ -222,7 +229,7 @@ impl Stream {
         timeout_ms: u32,
     ) -> Written {
         if data.remaining > 0 && head.can_be_kept() && self.may_write().is_ok() {
-            match head.keep(&self.socket) {
+            match self.keep(head) {
                 Ok(kept) => return self.write_after(client, kept, data, timeout_ms).await,
                 // The send buffer is full: the head waits for space, and the data after it.
                 Err(Failure::WouldBlock) => {}
@@ -235,6 +242,45 @@ impl Stream {
         }
         let second = self.write_after(client, 0, data, timeout_ms).await;
         Written { bytes: first.bytes.saturating_add(second.bytes), end: second.end }
+    }
+
+    /// Sends from a piece what there is room for, without waiting; returns the number of bytes.
+    pub fn send(&self, piece: &mut Piece<impl Content>) -> usize {
+        let mut sent = 0;
+        while piece.remaining > 0 {
+            match self.may_write().and_then(|()| piece.send(&self.socket, 0)) {
+                Ok(count) => {
+                    self.has_kept.set(false);
+                    piece.advance(count);
+                    sent += count;
+                }
+                Err(Failure::WouldBlock) => break,
+                Err(failure) => {
+                    Self::note(failure, &self.write_failure);
+                    break;
+                }
+            }
+        }
+        sent
+    }
+
+    /// As [`Stream::send`], for two pieces as one.
+    pub fn send_two(&self, head: &mut Piece<impl Content>, data: &mut Piece<impl Content>) -> usize {
+        let kept = if data.remaining > 0 && head.can_be_kept() && self.may_write().is_ok() {
+            self.keep(head).unwrap_or(0)
+        } else {
+            0
+        };
+        let first = kept + self.send(head);
+        if head.remaining > 0 { first } else { first + self.send(data) }
+    }
+
+    /// Lets the device buffer a piece, to be sent before the next write.
+    fn keep(&self, piece: &mut Piece<impl Content>) -> Result<usize, Failure> {
+        let kept = piece.send(&self.socket, MORE)?;
+        piece.advance(kept);
+        self.has_kept.set(true);
+        Ok(kept)
     }
 
     fn may_write(&self) -> Result<(), Failure> {
@@ -258,6 +304,7 @@ impl Stream {
             let sent = self.may_write().and_then(|()| piece.send(&self.socket, 0));
             let failure = match sent {
                 Ok(count) => {
+                    self.has_kept.set(false);
                     piece.advance(count);
                     bytes = bytes.saturating_add((kept + count) as u32);
                     kept = 0;
@@ -273,7 +320,7 @@ impl Stream {
                 }
                 Err(failure) => Self::note(failure, &self.write_failure),
             };
-            if kept > 0 {
+            if self.has_kept.get() {
                 // Data buffered by the device can be neither taken back nor sent on behalf of another.
                 self.write_failure.set(Some(failure));
             }
@@ -303,11 +350,6 @@ impl<C: Content> Piece<C> {
         (1..=MAX_KEPT_BYTES).contains(&self.remaining)
     }
 
-    /// Lets the device buffer it, to be sent with the next write.
-    fn keep(&mut self, socket: &Socket) -> Result<usize, Failure> {
-        self.send(socket, MORE)
-    }
-
     fn send(&mut self, socket: &Socket, flags: u64) -> Result<usize, Failure> {
         let Some(block) = self.block.take() else { return Err(Failure::Other) };
         let (block, answer) = socket.write(block, self.from..self.from + self.remaining, flags);
@@ -320,6 +362,11 @@ impl<C: Content> Piece<C> {
         let count = count.min(self.remaining);
         self.from += count;
         self.remaining -= count;
+    }
+
+    /// Whether all of it was written.
+    pub fn is_done(&self) -> bool {
+        self.remaining == 0
     }
 
     /// Returns the block.

@@ -74,16 +74,35 @@ async fn answer(
                 Err(WriteFailure::Gone) => return None,
             }
         }
-        ExpReady::SendAndRead { data, count, write_timeout_ms, most, read_timeout_ms, next } => {
-            let sent = send(connection, &next, &[part(&data, 0, count)], write_timeout_ms).await;
+        ExpReady::SendAndRead { data, count, most, timeout_ms, next } => {
+            let piece = part(&data, 0, count);
+            let sent = send(connection, &[piece]);
+            if sent < piece.len() {
+                return Some(next.unsent(data, sent as u32));
+            }
             drop(data);
-            return read_after(connection, sent, most, read_timeout_ms, next).await;
+            match read_after(connection, &next, most, timeout_ms).await {
+                Read::Data(data, count) => next.data(data, count),
+                Read::Nothing => next.no_data(),
+                Read::End => next.end_of_data(),
+                Read::Failed(failure) => next.failed(failed(failure)),
+                Read::Gone => return None,
+            }
         }
-        ExpReady::SendTwoAndRead { head, head_count, data, count, write_timeout_ms, most, read_timeout_ms, next } => {
+        ExpReady::SendTwoAndRead { head, head_count, data, count, most, timeout_ms, next } => {
             let pieces = [part(&head, 0, head_count), part(&data, 0, count)];
-            let sent = send(connection, &next, &pieces, write_timeout_ms).await;
+            let sent = send(connection, &pieces);
+            if sent < pieces[0].len() + pieces[1].len() {
+                return Some(next.unsent_two(head, data, sent as u32));
+            }
             drop((head, data));
-            return read_after(connection, sent, most, read_timeout_ms, next).await;
+            match read_after(connection, &next, most, timeout_ms).await {
+                Read::Data(data, count) => next.data(data, count),
+                Read::Nothing => next.no_data(),
+                Read::End => next.end_of_data(),
+                Read::Failed(failure) => next.failed(failed(failure)),
+                Read::Gone => return None,
+            }
         }
         ExpReady::GetAddresses { next } => {
             // The endpoints remain available after the connection ends, while its client exists.
@@ -145,43 +164,20 @@ async fn write<E: TypedEndpoint>(
     transfer::write(&connection.shared, connection.id, client, pieces, timeout_ms, written).await
 }
 
-/// As [`write`], with the number of bytes that were accepted before a failure.
-async fn send<E: TypedEndpoint>(
-    connection: &Connection,
-    client: &E,
-    pieces: &[&[u8]],
-    timeout_ms: u32,
-) -> Result<(), (WriteFailure, u32)> {
-    let mut written = 0;
-    let sent = write(connection, client, pieces, timeout_ms, &mut written).await;
-    sent.map_err(|failure| (failure, written))
+/// Sends from pieces what there is room for; returns the number of bytes.
+fn send(connection: &Connection, pieces: &[&[u8]]) -> usize {
+    if connection.has_writer.get() { 0 } else { transfer::send(&connection.shared, connection.id, pieces) }
 }
 
-/// Reads for a client that has sent, if that succeeded; `None` once the client is gone.
-async fn read_after(
-    connection: &Connection,
-    sent: Result<(), (WriteFailure, u32)>,
-    most: u32,
-    timeout_ms: u32,
-    client: tcp_connection::Exp<states::Reading>,
-) -> Option<tcp_connection::Exp<states::Ready>> {
-    match sent {
-        Ok(()) => {}
-        Err((WriteFailure::Failed(error), written)) => return Some(client.send_failed(error, written)),
-        Err((WriteFailure::Gone, _)) => return None,
-    }
+/// Reads for a client that has sent.
+async fn read_after<E: TypedEndpoint>(connection: &Connection, client: &E, most: u32, timeout_ms: u32) -> Read {
     let (shared, id) = (&connection.shared, connection.id);
-    Some(match transfer::read(shared, id, &client, most, timeout_ms).await {
-        Read::Data(data, count) => client.data(data, count),
-        Read::Nothing => client.no_data(),
-        Read::End => client.end_of_data(),
-        Read::Failed(failure) => client.failed(failed(failure)),
-        Read::Gone => {
-            // All that the client had to send was accepted, and the peer is to get it.
-            let _ = shared.stack().finish(id);
-            return None;
-        }
-    })
+    let read = transfer::read(shared, id, client, most, timeout_ms).await;
+    if matches!(read, Read::Gone) {
+        // All that the client had to send was accepted, and the peer is to get it.
+        let _ = shared.stack().finish(id);
+    }
+    read
 }
 
 /// Serves the write half until its client closes it, which sends a FIN.

@@ -119,3 +119,22 @@ pub async fn write<E: TypedEndpoint>(
     }
     Ok(())
 }
+
+/// Writes from the pieces, in order, what there is room for; returns the number of bytes.
+pub fn send(shared: &Shared, id: ConnectionId, pieces: &[&[u8]]) -> usize {
+    let mut sent = 0;
+    for piece in pieces {
+        let mut rest = *piece;
+        while !rest.is_empty() {
+            match shared.stack().poll_write(id, rest, Waker::noop()) {
+                Poll::Ready(Ok(count)) => {
+                    rest = &rest[count..];
+                    sent += count;
+                }
+                // The next write reports it.
+                Poll::Ready(Err(_)) | Poll::Pending => return sent,
+            }
+        }
+    }
+    sent
+}

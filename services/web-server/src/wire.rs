@@ -1,5 +1,7 @@
 //! A client's TCP connection, over its channel to the network stack.
 
+use alloc::boxed::Box;
+
 use contracts::tcp_connection::{self, Imp, states};
 use sip::exheap::ExVec;
 
@@ -23,8 +25,10 @@ pub(crate) enum Read {
 /// State of the channel.
 enum State {
     Ready(Imp<states::Ready>),
-    /// A response was sent, and the next request is being read.
-    Reading(Imp<states::Reading>),
+    /// A response of this many bytes was sent, and the next request is being read.
+    Reading(Imp<states::ReadyAfterSendAndRead>, usize),
+    /// The same, of two pieces.
+    ReadingTwo(Imp<states::ReadyAfterSendTwoAndRead>, usize, usize),
     Gone,
 }
 
@@ -48,35 +52,65 @@ impl Wire {
     fn take(&mut self) -> Result<Imp<states::Ready>, Gone> {
         match core::mem::replace(&mut self.state, State::Gone) {
             State::Ready(endpoint) => Ok(endpoint),
-            State::Reading(_) | State::Gone => Err(Gone),
+            State::Reading(..) | State::ReadingTwo(..) | State::Gone => Err(Gone),
         }
     }
 
     /// Reads what the client sends next, at most [`READ_BYTES`]. `timeout_ms` is that of [`Wire::expect_request`], if
     /// the last response was sent with it.
     pub(crate) async fn read(&mut self, timeout_ms: u32) -> Result<Read, Gone> {
-        use tcp_connection::{ImpReading as Next, ImpReadyAfterRead as Answer};
-        let (read, next) = match core::mem::replace(&mut self.state, State::Gone) {
+        use tcp_connection::{
+            ImpReadyAfterRead as Answer, ImpReadyAfterSendAndRead as AfterSend, ImpReadyAfterSendTwoAndRead as AfterTwo,
+        };
+        let state = core::mem::replace(&mut self.state, State::Gone);
+        let (read, next) = match state {
             State::Ready(endpoint) => match endpoint.read(READ_BYTES, timeout_ms).receive_async().await {
                 Answer::Data { data, count, next } => (data_read(data, count), next),
                 Answer::NoData { next } => (Read::Nothing, next),
                 Answer::EndOfData { next } => (Read::End, next),
                 Answer::Failed { .. } | Answer::ChannelClosed(_) => return Err(Gone),
             },
-            State::Reading(endpoint) => match endpoint.receive_async().await {
-                Next::Data { data, count, next } => (data_read(data, count), next),
-                Next::NoData { next } => (Read::Nothing, next),
-                Next::EndOfData { next } => (Read::End, next),
-                Next::SendFailed { .. } => {
-                    self.was_cut = true;
-                    return Err(Gone);
+            State::Reading(endpoint, count) => match endpoint.receive_async().await {
+                AfterSend::Data { data, count, next } => (data_read(data, count), next),
+                AfterSend::NoData { next } => (Read::Nothing, next),
+                AfterSend::EndOfData { next } => (Read::End, next),
+                AfterSend::Unsent { data, sent, next } => {
+                    self.state = State::Ready(next);
+                    let rest = [Some((data, sent as usize, count)), None];
+                    return Box::pin(self.write_rest_and_read(rest, timeout_ms)).await;
                 }
-                Next::Failed { .. } | Next::ChannelClosed(_) => return Err(Gone),
+                AfterSend::Failed { .. } | AfterSend::ChannelClosed(_) => return Err(Gone),
+            },
+            State::ReadingTwo(endpoint, head_count, count) => match endpoint.receive_async().await {
+                AfterTwo::Data { data, count, next } => (data_read(data, count), next),
+                AfterTwo::NoData { next } => (Read::Nothing, next),
+                AfterTwo::EndOfData { next } => (Read::End, next),
+                AfterTwo::UnsentTwo { head, data, sent, next } => {
+                    self.state = State::Ready(next);
+                    let sent = sent as usize;
+                    let rest = [Some((head, sent, head_count)), Some((data, sent.saturating_sub(head_count), count))];
+                    return Box::pin(self.write_rest_and_read(rest, timeout_ms)).await;
+                }
+                AfterTwo::Failed { .. } | AfterTwo::ChannelClosed(_) => return Err(Gone),
             },
             State::Gone => return Err(Gone),
         };
         self.state = State::Ready(next);
         Ok(read)
+    }
+
+    /// Writes the rest of a response for which there was no room, of each block from one byte to another, and reads.
+    async fn write_rest_and_read(
+        &mut self,
+        rest: [Option<(ExVec<u8>, usize, usize)>; 2],
+        timeout_ms: u32,
+    ) -> Result<Read, Gone> {
+        for (block, from, to) in rest.into_iter().flatten().filter(|(_, from, to)| from < to) {
+            let written = self.write(block, from, to - from).await;
+            self.was_cut = written.is_err();
+            drop(written?);
+        }
+        Box::pin(self.read(timeout_ms)).await
     }
 
     /// States whether the request being answered is the last of the input, so that the last piece of its response can be
@@ -103,8 +137,8 @@ impl Wire {
         };
         let endpoint = self.take()?;
         // Fits: blocks are shorter than 4 GiB.
-        let reading = endpoint.send_and_read(block, count as u32, self.write_time_ms, READ_BYTES, timeout_ms);
-        self.state = State::Reading(reading);
+        let reading = endpoint.send_and_read(block, count as u32, READ_BYTES, timeout_ms);
+        self.state = State::Reading(reading, count);
         Ok(None)
     }
 
@@ -121,10 +155,8 @@ impl Wire {
         };
         let endpoint = self.take()?;
         let ((head, head_count), (data, count)) = (head, data);
-        let (head_count, count) = (head_count as u32, count as u32);
-        let reading =
-            endpoint.send_two_and_read(head, head_count, data, count, self.write_time_ms, READ_BYTES, timeout_ms);
-        self.state = State::Reading(reading);
+        let reading = endpoint.send_two_and_read(head, head_count as u32, data, count as u32, READ_BYTES, timeout_ms);
+        self.state = State::ReadingTwo(reading, head_count, count);
         Ok(None)
     }
 

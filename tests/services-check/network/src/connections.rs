@@ -27,7 +27,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("connections: a writer writes while a read waits", writer),
     ("connections: two pieces are one", two_pieces),
     ("connections: blocks that are given away are sent, and what comes next is read", sends),
-    ("connections: a send that fails tells how far it came, and reads nothing", failing_sends),
+    ("connections: a send without room gives its blocks back, and reads nothing", failing_sends),
     ("connections: who goes while a read after a send waits has finished", send_and_go),
     ("connections: both ends are told by name", names),
     ("connections: what cannot be connected or listened to is refused", refusals),
@@ -283,23 +283,38 @@ fn two_pieces(namespace: &mut Namespace) -> Outcome {
     Ok(())
 }
 
-/// Result of a send and read: the reading, or the error of the send and the number of bytes sent.
-type SentAndRead = Result<Reading, (TcpError, u32)>;
+/// Result of a send and read: the reading, or the number of bytes sent and the length of the blocks that came back.
+type SentAndRead = Result<Reading, (usize, usize)>;
 
-/// Receives the answer of a send and read.
-fn after_send(reading: tcp_connection::Imp<tcp_connection::states::Reading>) -> Result<(SentAndRead, End), String> {
-    use tcp_connection::ImpReading as Answer;
-    Ok(match answer!(reading) {
-        Answer::Data { data, count, next } => {
-            let data = data.get(..count as usize).filter(|data| !data.is_empty());
-            (Ok(Reading::Data(data.ok_or("data that is not in its block")?.to_vec())), next)
-        }
-        Answer::NoData { next } => (Ok(Reading::Nothing), next),
-        Answer::EndOfData { next } => (Ok(Reading::End), next),
-        Answer::Failed { error, next } => (Ok(Reading::Failed(error)), next),
-        Answer::SendFailed { error, written, next } => (Err((error, written)), next),
-        Answer::ChannelClosed(_) => return Err(ended()),
-    })
+/// Receives the answer of a send and read, of one block or of two.
+macro_rules! after_send {
+    ($reading:expr, $answer:ident, $unsent:ident { $($block:ident),* }) => {{
+        use tcp_connection::$answer as Answer;
+        let (sent, next): (SentAndRead, End) = match answer!($reading) {
+            Answer::Data { data, count, next } => {
+                let data = data.get(..count as usize).filter(|data| !data.is_empty());
+                (Ok(Reading::Data(data.ok_or("data that is not in its block")?.to_vec())), next)
+            }
+            Answer::NoData { next } => (Ok(Reading::Nothing), next),
+            Answer::EndOfData { next } => (Ok(Reading::End), next),
+            Answer::Failed { error, next } => (Ok(Reading::Failed(error)), next),
+            Answer::$unsent { $($block,)* sent, next } => (Err((sent as usize, 0 $(+ $block.len())*)), next),
+            Answer::ChannelClosed(_) => return Err(ended()),
+        };
+        (sent, next)
+    }};
+}
+
+fn after_send(
+    reading: tcp_connection::Imp<tcp_connection::states::ReadyAfterSendAndRead>,
+) -> Result<(SentAndRead, End), String> {
+    Ok(after_send!(reading, ImpReadyAfterSendAndRead, Unsent { data }))
+}
+
+fn after_sending_two(
+    reading: tcp_connection::Imp<tcp_connection::states::ReadyAfterSendTwoAndRead>,
+) -> Result<(SentAndRead, End), String> {
+    Ok(after_send!(reading, ImpReadyAfterSendTwoAndRead, UnsentTwo { head, data }))
 }
 
 fn sends(namespace: &mut Namespace) -> Outcome {
@@ -307,7 +322,7 @@ fn sends(namespace: &mut Namespace) -> Outcome {
     // Bytes of the block, and how many of them are sent.
     for (bytes, count) in [(1000, 900), (4096, 4096), (100, u32::MAX), (10, 0), (70_000, 70_000)] {
         let data = pattern(bytes);
-        let reading = left.send_and_read(block(&data)?, count, 0, 100, FOR_EVER);
+        let reading = left.send_and_read(block(&data)?, count, 100, FOR_EVER);
         let sent = &data[..bytes.min(count as usize)];
         let (there, next) = read_all(right, sent.len())?;
         check!(there == sent, "{count} of {bytes} bytes: {} came", there.len());
@@ -318,14 +333,14 @@ fn sends(namespace: &mut Namespace) -> Outcome {
     }
     for (head_bytes, head_count, bytes, count) in [(1000, 200, 20_000, 19_999), (10, u32::MAX, 1, 5), (9, 0, 9, 0)] {
         let (head, data) = (pattern(head_bytes), pattern(bytes));
-        let reading = left.send_two_and_read(block(&head)?, head_count, block(&data)?, count, 0, MAX_READ, 2000);
+        let reading = left.send_two_and_read(block(&head)?, head_count, block(&data)?, count, MAX_READ, 2000);
         let (head, data) = (&head[..head_bytes.min(head_count as usize)], &data[..bytes.min(count as usize)]);
         let (there, next) = read_all(right, head.len() + data.len())?;
         check!(there[..head.len()] == *head && there[head.len()..] == *data, "two pieces are not what was sent");
         // Longer than the blocks that were given away.
         let back = pattern(30_000);
         right = write(next, &back, 0)?.1;
-        let (first, next) = after_send(reading)?;
+        let (first, next) = after_sending_two(reading)?;
         let Ok(Reading::Data(mut all)) = first else { return Err(format!("{first:?}")) };
         let (rest, next) = read_all(next, back.len() - all.len())?;
         all.extend_from_slice(&rest);
@@ -333,19 +348,19 @@ fn sends(namespace: &mut Namespace) -> Outcome {
         left = next;
     }
     // Never more than asked for, and no longer than asked for.
-    let reading = left.send_and_read(block(&pattern(4096))?, 1, 0, 3, FOR_EVER);
+    let reading = left.send_and_read(block(&pattern(4096))?, 1, 3, FOR_EVER);
     let (_, next) = read_all(right, 1)?;
     right = write(next, b"abcde", 0)?.1;
     let (first, next) = after_send(reading)?;
     check!(first == Ok(Reading::Data(b"abc".to_vec())), "at most 3 bytes: {first:?}");
-    let (second, next) = after_send(next.send_and_read(block(b"x")?, 1, 0, MAX_READ, 0))?;
+    let (second, next) = after_send(next.send_and_read(block(b"x")?, 1, MAX_READ, 0))?;
     check!(second == Ok(Reading::Data(b"de".to_vec())), "the rest: {second:?}");
     let begin = monotonic();
-    let (third, next) = after_send(next.send_and_read(block(b"x")?, 1, 0, MAX_READ, 20))?;
+    let (third, next) = after_send(next.send_and_read(block(b"x")?, 1, MAX_READ, 20))?;
     let waited_ms = (monotonic() - begin) / 1_000_000;
     check!(third == Ok(Reading::Nothing) && waited_ms >= 19, "{third:?} after {waited_ms} ms");
     let (_, right) = finish(right)?;
-    let (end, left) = after_send(next.send_and_read(block(b"x")?, 1, 0, MAX_READ, FOR_EVER))?;
+    let (end, left) = after_send(next.send_and_read(block(b"x")?, 1, MAX_READ, FOR_EVER))?;
     check!(end == Ok(Reading::End), "after the other end finished: {end:?}");
     let (there, right) = read_all(right, 3)?;
     check!(there == b"xxx", "{there:?}");
@@ -360,45 +375,59 @@ fn sends(namespace: &mut Namespace) -> Outcome {
 fn failing_sends(namespace: &mut Namespace) -> Outcome {
     let (left, right) = pair(namespace)?;
     let (_, left) = finish(left)?;
-    let (sent, left) = after_send(left.send_and_read(block(b"late")?, 4, 0, MAX_READ, FOR_EVER))?;
-    check!(sent == Err((TcpError::Closed, 0)), "sent after the end: {sent:?}");
-    let (sent, left) = after_send(left.send_two_and_read(block(b"late")?, 4, block(b"r")?, 1, 0, MAX_READ, FOR_EVER))?;
-    check!(sent == Err((TcpError::Closed, 0)), "two pieces after the end: {sent:?}");
+    let (sent, left) = after_send(left.send_and_read(block(b"late")?, 4, MAX_READ, FOR_EVER))?;
+    check!(sent == Err((0, 4)), "sent after the end: {sent:?}");
+    let (sent, left) =
+        after_sending_two(left.send_two_and_read(block(b"late")?, 4, block(b"r")?, 1, MAX_READ, FOR_EVER))?;
+    check!(sent == Err((0, 5)), "two pieces after the end: {sent:?}");
+    let (written, left) = write(left, b"late", 0)?;
+    check!(written == Err((TcpError::Closed, 0)), "the reason: {written:?}");
     drop((left, right));
 
     let (left, right) = pair(namespace)?;
     let (writer, left) = open_writer(left)?;
-    let (sent, left) = after_send(left.send_and_read(block(b"x")?, 1, 0, MAX_READ, FOR_EVER))?;
-    check!(sent == Err((TcpError::NotPermitted, 0)), "sent past the writer: {sent:?}");
-    let (sent, left) = after_send(left.send_two_and_read(block(b"x")?, 1, block(b"y")?, 1, 0, MAX_READ, FOR_EVER))?;
-    check!(sent == Err((TcpError::NotPermitted, 0)), "two pieces past the writer: {sent:?}");
+    let (sent, left) = after_send(left.send_and_read(block(b"x")?, 1, MAX_READ, FOR_EVER))?;
+    check!(sent == Err((0, 1)), "sent past the writer: {sent:?}");
+    let (sent, left) = after_sending_two(left.send_two_and_read(block(b"x")?, 1, block(b"y")?, 1, MAX_READ, FOR_EVER))?;
+    check!(sent == Err((0, 2)), "two pieces past the writer: {sent:?}");
     drop((writer, left, right));
 
-    let (left, right) = pair(namespace)?;
-    let (filled, left) = fill(left)?;
-    let piece = pattern(4096);
-    let (sent, left) = after_send(left.send_and_read(block(&piece)?, 4096, 1, MAX_READ, FOR_EVER))?;
-    check!(
-        matches!(sent, Err((TcpError::TimedOut, written)) if written < 4096),
-        "sent where there is no room: {sent:?}"
-    );
-    // A blocked send resumes when there is room, and reads then.
-    let reading = left.send_and_read(block(&piece)?, 4096, 0, MAX_READ, FOR_EVER);
-    let written = sent.map_or_else(|(_, written)| written as usize, |_| 0);
-    let (found, right) = read_all(right, filled + written + piece.len())?;
-    check!(found.ends_with(&piece), "{} bytes came of {}", found.len(), filled + written + piece.len());
-    let (_, right) = write(right, b"back", 0)?;
-    let (back, left) = after_send(reading)?;
-    check!(back == Ok(Reading::Data(b"back".to_vec())), "{back:?}");
+    // Without room, the blocks come back, and what was not sent can be written.
+    for is_two in [false, true] {
+        let (left, right) = pair(namespace)?;
+        let (filled, left) = fill(left)?;
+        // Longer than what a host may find on a retry.
+        let (head, data) = (pattern(if is_two { 100 } else { 0 }), pattern(1 << 20));
+        let all = [&head[..], &data[..]].concat();
+        let (count, bytes) = (data.len() as u32, all.len());
+        let (sent, left) = if is_two {
+            let reading = left.send_two_and_read(block(&head)?, 100, block(&data)?, count, MAX_READ, FOR_EVER);
+            after_sending_two(reading)?
+        } else {
+            after_send(left.send_and_read(block(&data)?, count, MAX_READ, FOR_EVER))?
+        };
+        let Err((sent, back)) = sent else { return Err(format!("sent where there is no room: {sent:?}")) };
+        check!(sent < bytes && back == bytes, "{sent} bytes sent of {bytes}, blocks of {back} came back");
+        let rest = &all[sent..];
+        let waits = left.write(block(rest)?, 0, rest.len() as u32, 0);
+        let (found, right) = read_all(right, filled + bytes)?;
+        check!(found.ends_with(&all), "{} bytes came of {}", found.len(), filled + bytes);
+        let left = match answer!(waits) {
+            tcp_connection::ImpReadyAfterWrite::Written { next, .. } => next,
+            _ => return Err(String::from("the rest of a send cannot be written")),
+        };
+        drop((left, right));
+    }
 
     // The peer resets while the read waits.
-    let reading = left.send_and_read(block(b"x")?, 1, 0, MAX_READ, FOR_EVER);
+    let (left, right) = pair(namespace)?;
+    let reading = left.send_and_read(block(b"x")?, 1, MAX_READ, FOR_EVER);
     let (_, right) = read_all(right, 1)?;
     drop(abort(right)?);
     let (reset, left) = after_send(reading)?;
     check!(reset == Ok(Reading::Failed(TcpError::Reset)), "{reset:?} and not a reset");
-    let (sent, left) = after_send(left.send_and_read(block(b"x")?, 1, 0, MAX_READ, FOR_EVER))?;
-    check!(matches!(sent, Err((TcpError::Reset | TcpError::Closed, 0))), "sent after a reset: {sent:?}");
+    let (sent, left) = after_send(left.send_and_read(block(b"x")?, 1, MAX_READ, FOR_EVER))?;
+    check!(sent == Err((0, 1)), "sent after a reset: {sent:?}");
     drop(left);
     Ok(())
 }
@@ -409,7 +438,7 @@ fn send_and_go(namespace: &mut Namespace) -> Outcome {
         for waits in [false, true] {
             let (left, right) = pair(namespace)?;
             let sent = pattern(bytes);
-            let reading = left.send_and_read(block(&sent)?, bytes as u32, 0, MAX_READ, FOR_EVER);
+            let reading = left.send_and_read(block(&sent)?, bytes as u32, MAX_READ, FOR_EVER);
             if waits {
                 crate::ends::let_it_be_taken();
             }
@@ -421,7 +450,7 @@ fn send_and_go(namespace: &mut Namespace) -> Outcome {
     }
     // After an answer, closing is an abort again.
     let (left, right) = pair(namespace)?;
-    let reading = left.send_and_read(block(b"x")?, 1, 0, MAX_READ, FOR_EVER);
+    let reading = left.send_and_read(block(b"x")?, 1, MAX_READ, FOR_EVER);
     let (_, right) = write(right, b"y", 0)?;
     let (_, left) = after_send(reading)?;
     drop(left);
