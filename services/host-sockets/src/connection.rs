@@ -24,6 +24,19 @@ pub struct Ends {
 
 type Client = tcp_connection::Exp<states::Ready>;
 
+/// Answers a client with what was read for it, in any state that awaits that; `None` if it is gone.
+macro_rules! answer_read {
+    ($client:ident, $reading:ident) => {
+        match $reading {
+            Reading::Data(block, count) => Some($client.data(block, count)),
+            Reading::Nothing => Some($client.no_data()),
+            Reading::End => Some($client.end_of_data()),
+            Reading::Failed(failure) => Some($client.failed(tcp_error(failure))),
+            Reading::Gone => None,
+        }
+    };
+}
+
 /// Serves a connection until its client is gone. A block lent by the client returns on its own when dropped here.
 pub async fn serve(stream: Rc<Stream>, ends: Ends, mut client: Client) {
     let mut has_writer = false;
@@ -34,7 +47,7 @@ pub async fn serve(stream: Rc<Stream>, ends: Ends, mut client: Client) {
             ExpReady::Read { most, timeout_ms, next } => {
                 let reading;
                 (reading, member) = stream.read(&next, most, timeout_ms).await;
-                next.answer(reading)
+                answer_read!(next, reading)
             }
             ExpReady::Write { data, from, count, timeout_ms, next } => {
                 let mut piece = Piece::new(data, from, count);
@@ -69,7 +82,7 @@ pub async fn serve(stream: Rc<Stream>, ends: Ends, mut client: Client) {
                     block.into_iter().for_each(|block| stream.keep_spare(block));
                     let reading;
                     (reading, member) = read_after(&stream, &next, most, timeout_ms).await;
-                    next.answer(reading)
+                    answer_read!(next, reading)
                 } else {
                     block.map(|block| next.unsent(block, sent as u32))
                 }
@@ -83,7 +96,7 @@ pub async fn serve(stream: Rc<Stream>, ends: Ends, mut client: Client) {
                     blocks.into_iter().for_each(|(head, _)| stream.keep_spare(head));
                     let reading;
                     (reading, member) = read_after(&stream, &next, most, timeout_ms).await;
-                    next.answer(reading)
+                    answer_read!(next, reading)
                 } else {
                     blocks.map(|(head, data)| next.unsent_two(head, data, sent as u32))
                 }
@@ -117,29 +130,6 @@ pub async fn serve(stream: Rc<Stream>, ends: Ends, mut client: Client) {
         }
     }
 }
-
-/// A client that awaits the answer of a read.
-trait Awaits {
-    fn answer(self, reading: Reading) -> Option<Client>;
-}
-
-macro_rules! awaits {
-    ($($state:ident),*) => {$(
-        impl Awaits for tcp_connection::Exp<states::$state> {
-            fn answer(self, reading: Reading) -> Option<Client> {
-                match reading {
-                    Reading::Data(block, count) => Some(self.data(block, count)),
-                    Reading::Nothing => Some(self.no_data()),
-                    Reading::End => Some(self.end_of_data()),
-                    Reading::Failed(failure) => Some(self.failed(tcp_error(failure))),
-                    Reading::Gone => None,
-                }
-            }
-        }
-    )*};
-}
-
-awaits!(ReadyAfterRead, ReadyAfterSendAndRead, ReadyAfterSendTwoAndRead);
 
 /// Reads for a client that has sent.
 async fn read_after(

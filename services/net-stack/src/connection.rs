@@ -42,6 +42,19 @@ fn failed(failure: Failure) -> TcpError {
     convert::error(failure)
 }
 
+/// Answers a client with what was read for it, in any state that awaits that.
+macro_rules! answer_read {
+    ($client:ident, $read:expr) => {
+        match $read {
+            Read::Data(data, count) => $client.data(data, count),
+            Read::Nothing => $client.no_data(),
+            Read::End => $client.end_of_data(),
+            Read::Failed(failure) => $client.failed(failed(failure)),
+            Read::Gone => return None,
+        }
+    };
+}
+
 /// Handles the client's next request; `None` once the client is gone.
 async fn answer(
     connection: &Rc<Connection>,
@@ -49,13 +62,9 @@ async fn answer(
 ) -> Option<tcp_connection::Exp<states::Ready>> {
     let (shared, id) = (&connection.shared, connection.id);
     Some(match client.receive_async().await {
-        ExpReady::Read { most, timeout_ms, next } => match transfer::read(shared, id, &next, most, timeout_ms).await {
-            Read::Data(data, count) => next.data(data, count),
-            Read::Nothing => next.no_data(),
-            Read::End => next.end_of_data(),
-            Read::Failed(failure) => next.failed(failed(failure)),
-            Read::Gone => return None,
-        },
+        ExpReady::Read { most, timeout_ms, next } => {
+            answer_read!(next, transfer::read(shared, id, &next, most, timeout_ms).await)
+        }
         ExpReady::Write { data, from, count, timeout_ms, next } => {
             let mut written = 0;
             let piece = part(&data, from, count);
@@ -81,13 +90,7 @@ async fn answer(
                 return Some(next.unsent(data, sent as u32));
             }
             drop(data);
-            match read_after(connection, &next, most, timeout_ms).await {
-                Read::Data(data, count) => next.data(data, count),
-                Read::Nothing => next.no_data(),
-                Read::End => next.end_of_data(),
-                Read::Failed(failure) => next.failed(failed(failure)),
-                Read::Gone => return None,
-            }
+            answer_read!(next, read_after(connection, &next, most, timeout_ms).await)
         }
         ExpReady::SendTwoAndRead { head, head_count, data, count, most, timeout_ms, next } => {
             let pieces = [part(&head, 0, head_count), part(&data, 0, count)];
@@ -96,13 +99,7 @@ async fn answer(
                 return Some(next.unsent_two(head, data, sent as u32));
             }
             drop((head, data));
-            match read_after(connection, &next, most, timeout_ms).await {
-                Read::Data(data, count) => next.data(data, count),
-                Read::Nothing => next.no_data(),
-                Read::End => next.end_of_data(),
-                Read::Failed(failure) => next.failed(failed(failure)),
-                Read::Gone => return None,
-            }
+            answer_read!(next, read_after(connection, &next, most, timeout_ms).await)
         }
         ExpReady::GetAddresses { next } => {
             // The endpoints remain available after the connection ends, while its client exists.

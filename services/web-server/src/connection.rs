@@ -58,11 +58,11 @@ pub(crate) async fn serve(
     endpoint: tcp_connection::Imp<tcp_connection::states::Ready>,
     address: AddressText,
 ) {
-    let mut wire = Wire::new(endpoint, server.limits.write_time_ms);
+    let mut wire = Wire::new(endpoint, Rc::clone(&server));
     let mut input = Input::default();
-    let mut is_first = true;
+    let mut last_sent: Option<Sent> = None;
     loop {
-        let head = next_head(&server, &mut wire, &mut input, &address, is_first).await;
+        let head = next_head(&server, &mut wire, &mut input, &address, last_sent.is_none()).await;
         let _pending = server.ending.enter();
         let (noted, manner, outcome) = match head {
             Ok(Head::Whole(plan)) => {
@@ -79,15 +79,15 @@ pub(crate) async fn serve(
                 (None, manner, sent.map(|sent| (sent, HeadPlace::Input(0))))
             }
             Ok(Head::None) | Err(Gone) => {
-                if wire.was_cut() {
-                    server.counters.note_cut();
+                if let Some(sent) = last_sent.filter(|_| wire.was_cut()) {
+                    server.counters.note_cut_later(sent.status, sent.content_bytes);
                 }
                 break;
             }
         };
-        is_first = false;
         match outcome {
             Ok((sent, place)) => {
+                last_sent = Some(sent);
                 let head = match &place {
                     HeadPlace::Input(_) => input.bytes(),
                     HeadPlace::Kept(head) => head,

@@ -13,6 +13,9 @@ use task_sync::Notify;
 /// the rest of the log.
 const DRAIN_MS: u64 = 8000;
 
+/// Time in which the network stack sends the last responses, or gives them back, in milliseconds.
+const UNSENT_MS: u64 = 20;
+
 /// Whether shutdown has begun, and what it waits for.
 #[derive(Default)]
 pub(crate) struct Ending {
@@ -52,7 +55,11 @@ impl Ending {
 
     /// Waits until no request is pending, or at most [`DRAIN_MS`].
     pub(crate) async fn drained(&self) {
-        self.until(|| self.pending.get() == 0, Deadline::after_ms(DRAIN_MS)).await;
+        let deadline = Deadline::after_ms(DRAIN_MS);
+        self.until(|| self.pending.get() == 0, deadline).await;
+        // A response that the stack gives back is pending again.
+        executor::sleep_until(Deadline::after_ms(UNSENT_MS)).await;
+        self.until(|| self.pending.get() == 0, deadline).await;
     }
 
     /// Waits until the deadline, or until shutdown begins.

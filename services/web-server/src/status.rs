@@ -49,6 +49,15 @@ impl Counters {
         add(&self.content_bytes, content_bytes);
     }
 
+    /// Counts a response as truncated that was counted as sent.
+    pub(crate) fn note_cut_later(&self, status: u16, content_bytes: u64) {
+        if let Some(counter) = self.answers.get(usize::from(status / 100)) {
+            add(counter, 1u64.wrapping_neg());
+        }
+        add(&self.content_bytes, content_bytes.wrapping_neg());
+        self.note_cut();
+    }
+
     /// Counts a truncated response.
     pub(crate) fn note_cut(&self) {
         add(&self.cut, 1);

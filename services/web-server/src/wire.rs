@@ -1,12 +1,17 @@
 //! A client's TCP connection, over its channel to the network stack.
 
 use alloc::boxed::Box;
+use alloc::rc::Rc;
 
 use contracts::tcp_connection::{self, Imp, states};
 use sip::exheap::ExVec;
 
+use crate::Server;
+
 /// Bytes requested per read.
 const READ_BYTES: u32 = 64 << 10;
+/// Maximum length of a response that is sent with a read, in bytes: there is likely room for all of it.
+const MAX_SENT_BYTES: usize = 64 << 10;
 
 /// The connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,18 +40,18 @@ enum State {
 /// A connection to one client.
 pub(crate) struct Wire {
     state: State,
-    write_time_ms: u32,
     sends_at_once: bool,
+    server: Rc<Server>,
     /// If the request being answered is the last of the input: the timeout with which the next one is read.
     next_read_ms: Option<u32>,
     was_cut: bool,
 }
 
 impl Wire {
-    /// Wraps an accepted connection. Writes fail after `write_time_ms` without progress.
-    pub(crate) fn new(endpoint: Imp<states::Ready>, write_time_ms: u32) -> Wire {
+    /// Wraps an accepted connection.
+    pub(crate) fn new(endpoint: Imp<states::Ready>, server: Rc<Server>) -> Wire {
         let state = State::Ready(endpoint);
-        Wire { state, write_time_ms, sends_at_once: false, next_read_ms: None, was_cut: false }
+        Wire { state, server, sends_at_once: false, next_read_ms: None, was_cut: false }
     }
 
     fn take(&mut self) -> Result<Imp<states::Ready>, Gone> {
@@ -105,12 +110,24 @@ impl Wire {
         rest: [Option<(ExVec<u8>, usize, usize)>; 2],
         timeout_ms: u32,
     ) -> Result<Read, Gone> {
+        let server = Rc::clone(&self.server);
+        let pending = server.ending.enter();
         for (block, from, to) in rest.into_iter().flatten().filter(|(_, from, to)| from < to) {
             let written = self.write(block, from, to - from).await;
             self.was_cut = written.is_err();
             drop(written?);
         }
+        if server.ending.has_begun() {
+            self.finish().await?;
+            return Ok(Read::End);
+        }
+        drop(pending);
         Box::pin(self.read(timeout_ms)).await
+    }
+
+    /// Takes the timeout with which the next request is read, if a response of this size is to be sent so.
+    fn take_next_read(&mut self, bytes: usize, goes_on: bool) -> Option<u32> {
+        self.next_read_ms.take().filter(|_| goes_on && bytes <= MAX_SENT_BYTES)
     }
 
     /// States whether the request being answered is the last of the input, so that the last piece of its response can be
@@ -132,7 +149,7 @@ impl Wire {
         count: usize,
         goes_on: bool,
     ) -> Result<Option<ExVec<u8>>, Gone> {
-        let Some(timeout_ms) = self.next_read_ms.take().filter(|_| goes_on) else {
+        let Some(timeout_ms) = self.take_next_read(count, goes_on) else {
             return self.write(block, 0, count).await.map(Some);
         };
         let endpoint = self.take()?;
@@ -150,7 +167,7 @@ impl Wire {
         data: (ExVec<u8>, usize),
         goes_on: bool,
     ) -> Result<Option<ExVec<u8>>, Gone> {
-        let Some(timeout_ms) = self.next_read_ms.take().filter(|_| goes_on) else {
+        let Some(timeout_ms) = self.take_next_read(head.1 + data.1, goes_on) else {
             return self.write_two(head, (data.0, 0, data.1)).await.map(|(head, _)| Some(head));
         };
         let endpoint = self.take()?;
@@ -165,7 +182,7 @@ impl Wire {
         use tcp_connection::ImpReadyAfterWrite as Answer;
         let endpoint = self.take()?;
         // Fits: blocks are shorter than 4 GiB.
-        let pending = endpoint.write(block, from as u32, count as u32, self.write_time_ms);
+        let pending = endpoint.write(block, from as u32, count as u32, self.server.limits.write_time_ms);
         match pending.receive_async().await {
             Answer::Written { data, next } => {
                 self.state = State::Ready(next);
@@ -185,7 +202,14 @@ impl Wire {
         let endpoint = self.take()?;
         let (head, head_count) = head;
         let (data, from, count) = data;
-        let pending = endpoint.write_two(head, head_count as u32, data, from as u32, count as u32, self.write_time_ms);
+        let pending = endpoint.write_two(
+            head,
+            head_count as u32,
+            data,
+            from as u32,
+            count as u32,
+            self.server.limits.write_time_ms,
+        );
         match pending.receive_async().await {
             Answer::WrittenTwo { head, data, next } => {
                 self.state = State::Ready(next);

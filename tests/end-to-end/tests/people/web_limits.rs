@@ -24,6 +24,9 @@ const BODY_BYTES: usize = 100_000;
 const GRACE: Duration = Duration::from_secs(5);
 /// Maximum bytes per idle connection in each process involved.
 const MAX_BYTES_EACH: u64 = 5120;
+/// Bytes of a file whose response is one block, and how many responses no socket buffer holds.
+const SHORT_BYTES: usize = 2500;
+const MANY_SHORT: usize = 6000;
 /// Bytes of a file larger than any socket buffer.
 const LARGE_BYTES: u64 = 40 << 20;
 
@@ -33,6 +36,9 @@ fn disk() -> Image {
     fs::create_dir(root.join("strict")).expect("a folder can be made");
     fs::write(root.join("index.html"), "<p>here").expect("a file can be written");
     fs::write(root.join("strict/index.html"), "<p>strict").expect("a file can be written");
+    for place in ["short", "strict/short"] {
+        fs::write(root.join(place), "short".repeat(SHORT_BYTES / 5)).expect("a file can be written");
+    }
     let large = fs::File::create(root.join("strict/large")).expect("a file can be made");
     large.set_len(LARGE_BYTES).expect("a file can be long");
     Image::of(root, Format { mebibytes: 64, ..Format::default() })
@@ -244,6 +250,59 @@ fn thousands_of_idle_connections_cost_little() {
         drop((client, idle));
         wait_for_rest(&mut trial, "web");
     }
+    trial.end();
+}
+
+/// Sends a request at a time to a server, without reading.
+fn ask_without_reading(port: u16) -> TcpStream {
+    let mut stream = narrow_connection(port).expect("the server takes connections");
+    stream.set_nodelay(true).expect("an option can be set");
+    for _ in 0..MANY_SHORT {
+        // The strict server may have reset it meanwhile.
+        if stream.write_all(b"GET /short HTTP/1.1\r\nHost: a\r\n\r\n").is_err() {
+            break;
+        }
+        thread::sleep(Duration::from_micros(50));
+    }
+    stream
+}
+
+/// The network stack gives back responses for which it has no room, and the server waits with them.
+#[test]
+fn a_client_that_reads_late_gets_all_responses_and_one_that_does_not_is_reset() {
+    let disk = disk();
+    let mut trial = WebTrial::start(&disk.path());
+    let one = WebClient::connect(trial.ordinary).get("/short", "");
+    assert_eq!(one.text().len(), SHORT_BYTES);
+    let mut stream = ask_without_reading(trial.ordinary);
+    check_served(&trial, "while another does not read");
+    stream.set_read_timeout(Some(GRACE * 4)).expect("a timeout can be set");
+    let body = one.text();
+    let (mut text, mut bytes, mut found) = (String::new(), [0; 1 << 16], 0);
+    while found < MANY_SHORT {
+        let count = stream.read(&mut bytes).expect("all are answered");
+        assert!(count > 0, "the end after {found} of {MANY_SHORT} responses");
+        text.push_str(std::str::from_utf8(&bytes[..count]).expect("only text is served"));
+        while let Some(end) = text.find(&body) {
+            assert!(text[..end].starts_with("HTTP/1.1 200") && text[..end].ends_with("\r\n\r\n"), "{}", &text[..end]);
+            text.drain(..end + body.len());
+            found += 1;
+        }
+    }
+    assert_eq!(text, "");
+    drop(stream);
+
+    let cut = counter(&mut trial, "web-strict", "answers-cut");
+    let mut stream = ask_without_reading(trial.strict);
+    let begin = Instant::now();
+    while counter(&mut trial, "web-strict", "answers-cut") == cut {
+        assert!(begin.elapsed() < WRITE_TIME + GRACE, "it waits for ever");
+        thread::sleep(Duration::from_millis(50));
+    }
+    let ended = std::iter::repeat_with(|| stream.read(&mut bytes)).find(|read| !matches!(read, Ok(1..)));
+    assert!(matches!(&ended, Some(Err(error)) if error.kind() == std::io::ErrorKind::ConnectionReset), "{ended:?}");
+    wait_for_rest(&mut trial, "web");
+    wait_for_rest(&mut trial, "web-strict");
     trial.end();
 }
 
