@@ -17,6 +17,9 @@ build() {
 if [ "${1-}" = --native ]; then
     build "$(native_compiler)" -o "$2" -DENOTCAPABLE=ENOENT
 else
-    build clang-14 --target=wasm32-wasi -s -o "$here/sqlite.wasm" -DLONGDOUBLE_TYPE=double -D_WASI_EMULATED_GETPID \
+    # wasi-libc has the structure of locks, but not their numbers: these are `fcntl` in main.c, and what SQLite asks it for.
+    locks="-DF_GETLK=12 -DF_SETLK=13 -DF_SETLKW=14 -DF_RDLCK=0 -DF_WRLCK=1 -DF_UNLCK=2"
+    # shellcheck disable=SC2086
+    build clang-14 $locks --target=wasm32-wasi -s -o "$here/sqlite.wasm" -DLONGDOUBLE_TYPE=double -D_WASI_EMULATED_GETPID \
         -Wl,-z,stack-size=262144 -lwasi-emulated-getpid
 fi

@@ -1,6 +1,9 @@
 /* SQLite as a command: runs statements on a database and prints rows, a line each, columns separated by `|`. */
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,8 +11,6 @@
 
 #include "sqlite3.h"
 
-/* A program that holds the database has a folder beside it, `DATABASE.lock`: WASI has no locks of files. */
-#define LOCKING "unix-dotfile"
 #define BUSY_MS 2000
 
 static const char *separator = "|";
@@ -23,6 +24,40 @@ static int look(const char *path, struct stat *found) {
     }
     return result;
 }
+
+#ifdef __wasi__
+/* This system's locks, which WASI has not: UNLOCK, SHARED or EXCLUSIVE of a range; returns an error number. */
+enum { UNLOCK, SHARED, EXCLUSIVE };
+__attribute__((import_module("sing"), import_name("lock"))) uint32_t lock(int file, uint32_t kind, uint64_t start,
+                                                                         uint64_t length);
+__attribute__((import_module("sing"), import_name("test_lock"))) uint32_t test_lock(int file, uint32_t kind, uint64_t start,
+                                                                                   uint64_t length);
+
+/* `fcntl` with locks, whose ranges SQLite counts from the start of a file. */
+static int control(int file, int command, ...) {
+    va_list more;
+    va_start(more, command);
+    int result = -1;
+    if (command == F_SETLK || command == F_GETLK) {
+        struct flock *range = va_arg(more, struct flock *);
+        uint32_t kind = range->l_type == F_UNLCK ? UNLOCK : range->l_type == F_RDLCK ? SHARED : EXCLUSIVE;
+        uint32_t error = (command == F_SETLK ? lock : test_lock)(file, kind, range->l_start, range->l_len);
+        if (command == F_GETLK && (error == 0 || error == EAGAIN)) {
+            /* Who holds it is not told; SQLite asks only whether somebody does. */
+            range->l_type = error ? F_WRLCK : F_UNLCK;
+            error = 0;
+        }
+        errno = error ? (int)error : errno;
+        result = error ? -1 : 0;
+    } else {
+        result = fcntl(file, command, va_arg(more, int));
+    }
+    va_end(more);
+    return result;
+}
+#else
+#define control fcntl
+#endif
 
 static int usage(void) {
     fputs("usage: sqlite [--header] [--separator TEXT] DATABASE [SQL...]; without SQL, statements are read from standard input\n",
@@ -56,8 +91,7 @@ static int run(sqlite3 *database, const char *path, const char *sql) {
     }
     fprintf(stderr, "%s: %s\n", path, message ? message : sqlite3_errstr(result));
     if (result == SQLITE_BUSY) {
-        fprintf(stderr, "another program uses it, or one was ended in the middle: then remove %s.lock (`rmdir`) and try again\n",
-                path);
+        fputs("another program uses it\n", stderr);
     }
     sqlite3_free(message);
     return 1;
@@ -110,14 +144,15 @@ int main(int count, char **words) {
         return usage();
     }
     const char *path = words[next++];
-    sqlite3_vfs *files = sqlite3_vfs_find(LOCKING);
-    if (!files || files->xSetSystemCall(files, "lstat", (sqlite3_syscall_ptr)look) != SQLITE_OK) {
-        fputs("this SQLite was built without " LOCKING "\n", stderr);
+    sqlite3_vfs *files = sqlite3_vfs_find("unix");
+    if (!files || files->xSetSystemCall(files, "lstat", (sqlite3_syscall_ptr)look) != SQLITE_OK ||
+        files->xSetSystemCall(files, "fcntl", (sqlite3_syscall_ptr)control) != SQLITE_OK) {
+        fputs("this SQLite was built without files\n", stderr);
         return 1;
     }
     sqlite3 *database = NULL;
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    if (sqlite3_open_v2(path, &database, flags, LOCKING) != SQLITE_OK) {
+    if (sqlite3_open_v2(path, &database, flags, "unix") != SQLITE_OK) {
         fprintf(stderr, "%s: %s; is its folder one that this program was given (`--dir`)?\n", path, sqlite3_errmsg(database));
         return 1;
     }

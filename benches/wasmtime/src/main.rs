@@ -71,6 +71,10 @@ fn run(words: &[&str]) -> Outcome<i32> {
     let compiled = start.elapsed();
     let mut linker = Linker::new(&engine);
     p1::add_to_linker_sync(&mut linker, |context: &mut WasiP1Ctx| context)?;
+    // SQLite locks its database: nobody else has it here.
+    for name in ["lock", "test_lock"] {
+        linker.func_wrap("sing", name, |_: i32, _: i32, _: i64, _: i64| 0)?;
+    }
     let mut store = Store::new(&engine, wasi.build_p1());
     let start = Instant::now();
     let instance = linker.instantiate(&mut store, &module)?;

@@ -105,6 +105,11 @@ async fn create<S: BlockSource>(
 }
 
 impl<S: BlockSource> OpenFile<S> {
+    /// A number that no other file has while this one is open, whatever becomes of its name.
+    pub fn number(&self) -> u64 {
+        self.node.get()
+    }
+
     /// The file's attributes.
     ///
     /// # Errors

@@ -119,6 +119,10 @@ async fn serve_text(file: SnapshotFile, number: Number, client: Exp<states::Star
             ExpReady::Append { data, next, .. } => next.write_failed(data, FileError::ReadOnly, 0),
             ExpReady::SetSize { next, .. } => next.failed(FileError::ReadOnly),
             ExpReady::Sync { next } => next.done(),
+            // Nobody writes to it.
+            ExpReady::Lock { next, .. } => next.failed(FileError::ReadOnly),
+            ExpReady::Unlock { next, .. } => next.done(),
+            ExpReady::TestLock { next, .. } => next.free(),
             ExpReady::ChannelClosed(_) => return,
         };
     }

@@ -24,7 +24,7 @@ use contracts::file_system;
 use contracts::service_provider::{self, StartError};
 use disk_source::{DiskSource, Mark};
 use ext2::{CacheLimits, DiskError, Error, MountOptions, ReadOnlyReason, Volume};
-use file_server::{Reports, not_ready, serve_manager, sync_regularly};
+use file_server::{Locks, Reports, not_ready, serve_manager, sync_regularly};
 use sip::executor;
 use stdio::report;
 
@@ -101,7 +101,7 @@ async fn serve(serving: Serving, provider: Provider) -> i32 {
         None | Some(ReadOnlyReason::Asked | ReadOnlyReason::Disk) => {}
         Some(reason) => report::error(format_args!("{disk}: it is read-only: {reason}")),
     }
-    let volume = Rc::new(Ext2Volume { volume, access: Access::new(), reports: Reports::default() });
+    let volume = Rc::new(Ext2Volume { volume, access: Access::new(), reports: Reports::default(), locks: Locks::default() });
     if let Some(manager) = serving.manager {
         let volume = Rc::clone(&volume);
         drop(executor::spawn(async move {

@@ -14,7 +14,7 @@ use ext2::{
     CacheCounts, DirectoryEntry, DiskError, Error, FormatError, Kind, LastLink, NewKind, NewNode, OpenFile, ROOT_INODE,
 };
 use file_server::{
-    AttributeChanges, Client, Listed, Managed, OpenRights, Opened, Page, Partial, Permit, Reports, Request, Volume,
+    AttributeChanges, Client, Listed, Locks, Managed, OpenRights, Opened, Page, Partial, Permit, Reports, Request, Volume,
     padded,
 };
 use name_text as text;
@@ -37,6 +37,7 @@ pub(crate) struct Ext2Volume {
     pub(crate) volume: ext2::Volume<DiskSource>,
     pub(crate) access: Access,
     pub(crate) reports: Reports,
+    pub(crate) locks: Locks,
 }
 
 /// A directory that a client has open.
@@ -337,6 +338,14 @@ impl Volume for Ext2Volume {
 
     async fn sync(&self) -> Result<(), RequestError> {
         Ok(self.volume.sync().await?)
+    }
+
+    fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
+    fn file_number(&self, file: &OpenFile<DiskSource>) -> u64 {
+        file.number().into()
     }
 
     async fn file_attributes(&self, file: &OpenFile<DiskSource>) -> Result<NodeAttributes, RequestError> {

@@ -24,7 +24,7 @@ use contracts::file_system;
 use contracts::service_provider::{self, StartError};
 use disk_source::{DiskSource, Mark};
 use fat::{Access, CacheLimits, Clock, DateTime, DiskError, Error, MountOptions, Volume};
-use file_server::{Managed, Reports, not_ready, serve_manager, sync_regularly};
+use file_server::{Locks, Managed, Reports, not_ready, serve_manager, sync_regularly};
 use sip::executor;
 use stdio::report;
 
@@ -93,7 +93,7 @@ async fn serve(startup: Startup) -> i32 {
         report::error(format_args!("{disk}: it was not cleanly unmounted; unmount and `check` it"));
     }
     let may_write = access == Access::WriteIfPossible;
-    let volume = Rc::new(FatVolume { volume, root, may_write, reports: Reports::default() });
+    let volume = Rc::new(FatVolume { volume, root, may_write, reports: Reports::default(), locks: Locks::default() });
     let write_after_ms = u64::try_from(startup.write_after_ms).unwrap_or(0);
     drop(executor::spawn(sync_regularly(Rc::clone(&volume), write_after_ms.max(MIN_SYNC_MS))));
     serve_ready(volume, startup.clients.ready(), startup.control).await

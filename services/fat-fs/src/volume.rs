@@ -11,7 +11,7 @@ use contracts::namespace_events;
 use disk_source::DiskSource;
 use fat::{CreateMode, DiskError, Error, Folder, OpenFile};
 use file_server::{
-    AttributeChanges, Client, Listed, Managed, Opened, Page, Partial, Permit, Reports, Request, Volume, padded,
+    AttributeChanges, Client, Listed, Locks, Managed, Opened, Page, Partial, Permit, Reports, Request, Volume, padded,
 };
 use principal::Right;
 
@@ -27,6 +27,7 @@ pub(crate) struct FatVolume {
     /// Whether the volume was mounted read-write; its disk may still be read-only.
     pub(crate) may_write: bool,
     pub(crate) reports: Reports,
+    pub(crate) locks: Locks,
 }
 
 /// A directory that a client has open.
@@ -212,6 +213,14 @@ impl Volume for FatVolume {
 
     async fn sync(&self) -> Result<(), Error> {
         self.volume.sync().await
+    }
+
+    fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
+    fn file_number(&self, file: &OpenFile<DiskSource>) -> u64 {
+        file.number()
     }
 
     async fn file_attributes(&self, file: &OpenFile<DiskSource>) -> Result<NodeAttributes, Error> {

@@ -1,10 +1,11 @@
-//! The calls of preview 1, and those about contracts: one table of names and types makes the list that modules are checked
+//! The calls of preview 1, and those of this system, about contracts and locks: one table of names and types makes the list that modules are checked
 //! by, and the dispatch.
 
 mod clocks;
 mod contracts;
 mod descriptors;
 mod files;
+mod locks;
 mod paths;
 mod poll;
 mod process;
@@ -20,14 +21,14 @@ use crate::host::Wasi;
 /// A call. Its result is an error number, unless it does not return.
 type Call = fn(&mut Wasi, &mut Caller<'_>) -> Result<(), Errno>;
 
-/// A call about contracts; returns its result.
-type ContractCall = fn(&mut Wasi, &mut Caller<'_>) -> u64;
+/// A call that preview 1 does not have; returns its result.
+type OwnCall = fn(&mut Wasi, &mut Caller<'_>) -> u64;
 
-/// Declares the calls: file, name and types of the arguments of each; those of WASI, and those about contracts.
+/// Declares the calls: file, name and types of the arguments of each; those of WASI, and this system's own.
 macro_rules! calls {
     (
         wasi_snapshot_preview1 { $($file:ident $name:ident($($kind:ident)*) $(-> $result:ident)?;)* }
-        sing { $($contract_call:ident($($contract_kind:ident)*) -> $contract_result:ident;)* }
+        sing { $($own_file:ident $own_name:ident($($own_kind:ident)*) -> $own_result:ident;)* }
     ) => {
         /// What modules can import.
         pub const IMPORTS: &str = concat!(
@@ -36,16 +37,16 @@ macro_rules! calls {
                 $(" ", stringify!($kind),)* $(" -> ", stringify!($result),)? "\n",
             )*
             $(
-                "func sing ", stringify!($contract_call),
-                $(" ", stringify!($contract_kind),)* " -> ", stringify!($contract_result), "\n",
+                "func sing ", stringify!($own_name),
+                $(" ", stringify!($own_kind),)* " -> ", stringify!($own_result), "\n",
             )*
         );
 
         /// The calls of WASI in the order of [`IMPORTS`].
         const CALLS: &[Call] = &[$($file::$name),*];
 
-        /// The calls about contracts, which follow.
-        const CONTRACT_CALLS: &[ContractCall] = &[$(contracts::$contract_call),*];
+        /// This system's own, which follow.
+        const OWN_CALLS: &[OwnCall] = &[$($own_file::$own_name),*];
     };
 }
 
@@ -99,24 +100,26 @@ calls! {
         sockets sock_shutdown(i32 i32) -> i32;
     }
     sing {
-        endpoint(i32) -> i64;
-        open(i32 i32 i64 i32) -> i32;
-        channel(i64 i32) -> i32;
-        describe(i64 i32) -> i32;
-        send(i64 i32 i32 i32 i32 i32) -> i32;
-        receive(i64 i64 i32 i32) -> i32;
-        wait(i32 i32 i64) -> i32;
-        block(i64 i64) -> i64;
-        read(i64 i64 i32 i32) -> i32;
-        write(i64 i64 i32 i32) -> i32;
-        close(i64) -> i32;
-        time() -> i64;
+        contracts endpoint(i32) -> i64;
+        contracts open(i32 i32 i64 i32) -> i32;
+        contracts channel(i64 i32) -> i32;
+        contracts describe(i64 i32) -> i32;
+        contracts send(i64 i32 i32 i32 i32 i32) -> i32;
+        contracts receive(i64 i64 i32 i32) -> i32;
+        contracts wait(i32 i32 i64) -> i32;
+        contracts block(i64 i64) -> i64;
+        contracts read(i64 i64 i32 i32) -> i32;
+        contracts write(i64 i64 i32 i32) -> i32;
+        contracts close(i64) -> i32;
+        contracts time() -> i64;
+        locks lock(i32 i32 i64 i64) -> i32;
+        locks test_lock(i32 i32 i64 i64) -> i32;
     }
 }
 
 /// Performs the call with this number.
 pub fn perform(host: &mut Wasi, number: usize, caller: &mut Caller<'_>) {
-    if let Some(call) = number.checked_sub(CALLS.len()).and_then(|number| CONTRACT_CALLS.get(number)) {
+    if let Some(call) = number.checked_sub(CALLS.len()).and_then(|number| OWN_CALLS.get(number)) {
         let result = call(host, caller);
         caller.set_result(0, result.into());
         return;

@@ -130,6 +130,17 @@ impl Descriptors {
         }
     }
 
+    /// Checks that the program's locks still hold, before it changes a name: who relies on a lock relies on it there, too.
+    ///
+    /// # Errors
+    /// A server of a locked file has ended.
+    pub fn check_locks(&mut self) -> Result<(), Errno> {
+        self.open.iter_mut().flatten().try_for_each(|descriptor| match &mut descriptor.object {
+            Object::File(file) => file.check_locks(),
+            _ => Ok(()),
+        })
+    }
+
     /// Returns a folder that has these rights.
     ///
     /// # Errors

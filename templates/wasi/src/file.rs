@@ -3,6 +3,7 @@
 use client::file_io::{BLOCK_BYTES, OpenFile};
 use client::namespace::Namespace;
 use contracts::directory::{NodeAttributes, NodeChanges, NodeKind};
+use contracts::file::LockKind;
 use sip::exheap::ExVec;
 
 use alloc::string::String;
@@ -19,6 +20,8 @@ pub struct File {
     /// Where it was opened: only its folder has its times.
     folder: Folder,
     name: String,
+    /// Whether the program has locked some of it, and not given up all since.
+    is_locked: bool,
 }
 
 /// Where a transfer begins.
@@ -33,7 +36,7 @@ pub enum Start {
 impl File {
     /// Wraps an open file.
     pub fn new(file: OpenFile, folder: Folder, name: String) -> File {
-        File { file, offset: 0, folder, name }
+        File { file, offset: 0, folder, name, is_locked: false }
     }
 
     /// Reads until the vectors are full or the file ends; returns the number of bytes.
@@ -169,6 +172,44 @@ impl File {
             return Err(Errno::NOENT);
         }
         Ok(self.folder.namespace().set_attributes(&self.name, changes)?)
+    }
+
+    /// Locks a range, and returns whether no other program's lock excludes it.
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn lock(&mut self, kind: LockKind, start: u64, length: u64) -> Result<bool, Errno> {
+        let is_granted = self.file.lock(kind, start, length)?;
+        self.is_locked |= is_granted;
+        Ok(is_granted)
+    }
+
+    /// Gives up the locks of a range.
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn unlock(&mut self, start: u64, length: u64) -> Result<(), Errno> {
+        self.file.unlock(start, length)?;
+        if (start, length) == (0, 0) {
+            self.is_locked = false;
+        }
+        Ok(())
+    }
+
+    /// Returns whether no other program's lock excludes one.
+    ///
+    /// # Errors
+    /// The server's.
+    pub fn may_lock(&mut self, kind: LockKind, start: u64, length: u64) -> Result<bool, Errno> {
+        Ok(self.file.may_lock(kind, start, length)?)
+    }
+
+    /// Checks that locks on it still hold.
+    ///
+    /// # Errors
+    /// Its server has ended, and another one knows nothing of them.
+    pub fn check_locks(&mut self) -> Result<(), Errno> {
+        if self.is_locked && self.file.attributes().is_err() { Err(Errno::IO) } else { Ok(()) }
     }
 
     fn start(&self, start: Start) -> u64 {

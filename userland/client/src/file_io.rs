@@ -7,7 +7,7 @@
 use core::mem;
 use core::time::Duration;
 
-use contracts::file;
+use contracts::file::{self, LockKind};
 use sip::Status;
 use sip::channel::Receiver;
 use sip::exheap::ExVec;
@@ -146,6 +146,62 @@ impl OpenFile {
                 Err(error.into())
             }
             file::ImpReadyAfterSync::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+}
+
+impl OpenFile {
+    /// Locks `length` bytes from `start` on, or all from there if `length` is 0; returns whether no other client's lock
+    /// excludes it. The lock ends with this file, and with its server: every request fails then.
+    pub fn lock(&mut self, kind: LockKind, start: u64, length: u64) -> Result<bool, AccessError> {
+        match self.ask(REQUEST_LIMIT, |ready| ready.lock(kind, start, length))? {
+            file::ImpReadyAfterLock::Locked { next } => {
+                self.endpoint = Ok(next);
+                Ok(true)
+            }
+            file::ImpReadyAfterLock::Excluded { next } => {
+                self.endpoint = Ok(next);
+                Ok(false)
+            }
+            file::ImpReadyAfterLock::Failed { error, next } => {
+                self.endpoint = Ok(next);
+                Err(error.into())
+            }
+            file::ImpReadyAfterLock::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Gives up this file's locks of a range, likewise.
+    pub fn unlock(&mut self, start: u64, length: u64) -> Result<(), AccessError> {
+        match self.ask(REQUEST_LIMIT, |ready| ready.unlock(start, length))? {
+            file::ImpReadyAfterUnlock::Done { next } => {
+                self.endpoint = Ok(next);
+                Ok(())
+            }
+            file::ImpReadyAfterUnlock::Failed { error, next } => {
+                self.endpoint = Ok(next);
+                Err(error.into())
+            }
+            file::ImpReadyAfterUnlock::ChannelClosed(_) => Err(AccessError::ServerEnded),
+        }
+    }
+
+    /// Returns whether no other client's lock excludes one of this kind.
+    pub fn may_lock(&mut self, kind: LockKind, start: u64, length: u64) -> Result<bool, AccessError> {
+        match self.ask(REQUEST_LIMIT, |ready| ready.test_lock(kind, start, length))? {
+            file::ImpReadyAfterTestLock::Free { next } => {
+                self.endpoint = Ok(next);
+                Ok(true)
+            }
+            file::ImpReadyAfterTestLock::Excluded { next } => {
+                self.endpoint = Ok(next);
+                Ok(false)
+            }
+            file::ImpReadyAfterTestLock::Failed { error, next } => {
+                self.endpoint = Ok(next);
+                Err(error.into())
+            }
+            file::ImpReadyAfterTestLock::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }
     }
 }

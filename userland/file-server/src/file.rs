@@ -4,7 +4,7 @@ use alloc::rc::Rc;
 use alloc::vec::Vec;
 
 use contracts::directory::NodeAttributes;
-use contracts::file::{self, ExpReady, FileAttributes, FileError, states};
+use contracts::file::{self, ExpReady, FileAttributes, FileError, LockKind, states};
 use principal::Right;
 
 use crate::paths::text;
@@ -33,6 +33,7 @@ pub(crate) async fn serve<V: Volume>(
 /// Serves an open file until the client closes.
 pub(crate) async fn serve_opened<V: Volume>(volume: Rc<V>, opened: Opened<V::File>, client: file::Exp<states::Start>) {
     let Opened { mut file, rights } = opened;
+    let mut locks = volume.locks().of_channel(volume.file_number(&file));
     let mut client = client.success();
     loop {
         client = match client.receive_async().await {
@@ -91,10 +92,36 @@ pub(crate) async fn serve_opened<V: Volume>(volume: Rc<V>, opened: Opened<V::Fil
                 Ok(()) => next.done(),
                 Err(error) => next.failed(volume.file_error(error)),
             },
+            ExpReady::Lock { kind, start, length, next } => {
+                match rights.check(right_to(kind), &next).and_then(|()| locks.lock(kind, start, length)) {
+                    Ok(true) => next.locked(),
+                    Ok(false) => next.excluded(),
+                    Err(error) => next.failed(error),
+                }
+            }
+            ExpReady::Unlock { start, length, next } => match locks.unlock(start, length) {
+                Ok(()) => next.done(),
+                Err(error) => next.failed(error),
+            },
+            ExpReady::TestLock { kind, start, length, next } => match locks.is_free(kind, start, length) {
+                Ok(true) => next.free(),
+                Ok(false) => next.excluded(),
+                Err(error) => next.failed(error),
+            },
             ExpReady::ChannelClosed(_) => break,
         };
     }
+    // Before closing, which can take time.
+    drop(locks);
     volume.close(file).await;
+}
+
+/// The right that a lock needs.
+fn right_to(kind: LockKind) -> Right {
+    match kind {
+        LockKind::Shared => Right::Read,
+        LockKind::Exclusive => Right::Write,
+    }
 }
 
 fn file_attributes(attributes: &NodeAttributes) -> FileAttributes {

@@ -2,7 +2,8 @@
 //!
 //! A server implements [`Volume`] and calls [`accept`]; every client is then a task on one thread. The loops are here
 //! so that all servers behave alike: valid paths, rights required of the mount point's access control list
-//! ([`Permit`]), rights to an open file ([`OpenRights`]), `CreateFile` on an existing file, and maximum lengths.
+//! ([`Permit`]), rights to an open file ([`OpenRights`]), `CreateFile` on an existing file, locks ([`Locks`]), and maximum
+//! lengths.
 //! Servers with a volume manager implement [`Managed`], too. Deliberately not here: resolving paths, and the volume's
 //! own access control lists, which are looked up on the way.
 #![no_std]
@@ -16,6 +17,7 @@ mod tests;
 mod client;
 mod directory;
 mod file;
+mod locks;
 mod managed;
 mod page;
 mod paths;
@@ -24,6 +26,7 @@ mod reports;
 mod volume;
 
 pub use client::Client;
+pub use locks::Locks;
 pub use managed::{Managed, padded, serve_manager, sync_regularly};
 pub use page::{Listed, Page, PageFull};
 pub use permit::{OpenRights, Permit};

@@ -14,12 +14,13 @@ use contracts::namespace_events;
 use principal::{Right, Rights};
 
 use crate::directory::Caller;
-use crate::{AttributeChanges, Client, Listed, OpenRights, Opened, Page, Partial, Permit, Request, Volume};
+use crate::{AttributeChanges, Client, Listed, Locks, OpenRights, Opened, Page, Partial, Permit, Request, Volume};
 
 /// Directories, files and links that lead nowhere, by path.
 struct Memory {
     nodes: RefCell<BTreeMap<String, NodeKind>>,
     rights: Rights,
+    locks: Locks,
     /// A file that another client creates after it was not found.
     race: Cell<Option<&'static str>>,
 }
@@ -41,7 +42,7 @@ fn wait<T>(future: impl Future<Output = T>) -> T {
 
 fn memory(nodes: &[(&str, NodeKind)]) -> Memory {
     let nodes = nodes.iter().map(|(path, kind)| (path.to_string(), *kind)).collect();
-    Memory { nodes: RefCell::new(nodes), rights: Rights::ALL, race: Cell::new(None) }
+    Memory { nodes: RefCell::new(nodes), rights: Rights::ALL, locks: Locks::default(), race: Cell::new(None) }
 }
 
 impl Memory {
@@ -173,6 +174,12 @@ impl Volume for Memory {
     }
     async fn sync(&self) -> Result<(), NameError> {
         Ok(())
+    }
+    fn locks(&self) -> &Locks {
+        &self.locks
+    }
+    fn file_number(&self, _: &String) -> u64 {
+        0
     }
     async fn file_attributes(&self, _: &String) -> Result<NodeAttributes, NameError> {
         Err(NameError::NotSupported)

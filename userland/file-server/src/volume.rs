@@ -9,6 +9,7 @@ use contracts::namespace_events;
 use principal::Right;
 
 use crate::client::Client;
+use crate::locks::Locks;
 use crate::page::{Listed, Page};
 use crate::permit::{OpenRights, Permit};
 
@@ -180,6 +181,11 @@ pub trait Volume: Sized + 'static {
     ) -> Result<(), Self::Error>;
     /// Makes all previous changes durable.
     async fn sync(&self) -> Result<(), Self::Error>;
+
+    /// Returns the locks of the volume's files.
+    fn locks(&self) -> &Locks;
+    /// Returns the number of an open file: the same as long as it is open, and no other open file's.
+    fn file_number(&self, file: &Self::File) -> u64;
 
     /// Returns the attributes of an open file.
     async fn file_attributes(&self, file: &Self::File) -> Result<NodeAttributes, Self::Error>;

@@ -14,6 +14,7 @@ use crate::walk::{Base, LastLink};
 pub(crate) struct OpenFile {
     /// Not open; the other fids are duplicates of it.
     node: Fid,
+    number: u64,
     reader: Option<Rc<Fid>>,
     writer: Option<Rc<Fid>>,
     appender: Option<Rc<Fid>>,
@@ -30,7 +31,7 @@ impl OpenFile {
             // Opening a device may have side effects, and opening a FIFO blocks.
             _ => return Err(Error::NotAFile),
         }
-        let mut file = OpenFile { node: found.fid, reader: None, writer: None, appender: None };
+        let mut file = OpenFile { node: found.fid, number: found.qid.path, reader: None, writer: None, appender: None };
         match file.opened(open_flags::READ).await {
             Ok(reader) => file.reader = Some(reader),
             // A file that cannot be read may still be writable.
@@ -43,9 +44,14 @@ impl OpenFile {
     }
 
     /// Wraps a file that was just created and is open for reading and writing.
-    pub(crate) fn created(node: Fid, open: Fid) -> OpenFile {
+    pub(crate) fn created(node: Fid, open: Fid, number: u64) -> OpenFile {
         let open = Rc::new(open);
-        OpenFile { node, reader: Some(Rc::clone(&open)), writer: Some(open), appender: None }
+        OpenFile { node, number, reader: Some(Rc::clone(&open)), writer: Some(open), appender: None }
+    }
+
+    /// The host's number of the file, which stays its own while it is open.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
     }
 
     async fn opened(&self, flags: u32) -> Result<Rc<Fid>, Error> {

@@ -8,7 +8,7 @@ use core::cell::RefCell;
 use contracts::directory::{NameError, NodeAttributes, NodeKind};
 use contracts::file::FileError;
 use contracts::namespace_events;
-use file_server::{AttributeChanges, Client, Listed, Opened, Page, Partial, Permit, Request, Volume};
+use file_server::{AttributeChanges, Client, Listed, Locks, Opened, Page, Partial, Permit, Request, Volume};
 use name_text as text;
 use nine_p::{Entry, UNLINK_DIRECTORY, entries, errno, open_flags};
 use principal::Right;
@@ -31,6 +31,7 @@ pub(crate) struct HostFolder {
     pub(crate) session: Rc<Session>,
     root: Rc<Fid>,
     watches: Rc<Watches>,
+    locks: Locks,
 }
 
 /// A directory that a client has open.
@@ -51,7 +52,7 @@ struct Reading {
 impl HostFolder {
     pub(crate) fn new(root: Fid) -> HostFolder {
         let session = Rc::clone(root.session());
-        HostFolder { session, root: Rc::new(root), watches: Rc::default() }
+        HostFolder { session, root: Rc::new(root), watches: Rc::default(), locks: Locks::default() }
     }
 }
 
@@ -148,7 +149,7 @@ impl Volume for HostFolder {
         let (qids, node) = parent.fid.walk(core::slice::from_ref(&name)).await?;
         // The host may have removed it already.
         let node = node.filter(|_| qids.first().map(|found| found.path) == Some(qid.path));
-        let file = OpenFile::created(node.ok_or(Error::Host(errno::ENOENT))?, open);
+        let file = OpenFile::created(node.ok_or(Error::Host(errno::ENOENT))?, open, qid.path);
         Ok(request.directory.opened(path, opener, file))
     }
 
@@ -280,6 +281,14 @@ impl Volume for HostFolder {
         let root = self.root.duplicate().await?;
         root.open(open_flags::READ).await?;
         root.sync().await
+    }
+
+    fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
+    fn file_number(&self, file: &OpenFile) -> u64 {
+        file.number()
     }
 
     async fn file_attributes(&self, file: &OpenFile) -> Result<NodeAttributes, Error> {

@@ -93,6 +93,9 @@ pub fn path_open(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno> 
     if opening.wants(open_flags::TRUNC) {
         wanted |= rights::PATH_FILESTAT_SET_SIZE;
     }
+    if opening.wants(open_flags::CREAT | open_flags::TRUNC) {
+        host.descriptors.check_locks()?;
+    }
     let number = caller.u32(0);
     // The object comes before its rights: what is no folder is told so.
     host.descriptors.folder(number, wanted)?;
@@ -161,6 +164,7 @@ pub fn path_remove_directory(host: &mut Wasi, caller: &mut Caller<'_>) -> Result
 }
 
 pub fn path_unlink_file(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno> {
+    host.descriptors.check_locks()?;
     let found = find(host, caller, 0, 1, rights::PATH_UNLINK_FILE, LastLink::Keep)?;
     match found.kind()? {
         NodeKind::Directory | NodeKind::Mount => Err(Errno::ISDIR),
@@ -207,6 +211,7 @@ fn vacant(found: &Found<Folder>) -> Result<(), Errno> {
 }
 
 pub fn path_link(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno> {
+    host.descriptors.check_locks()?;
     if last_link(caller.u32(1)) == LastLink::Follow {
         return Err(Errno::INVAL);
     }
@@ -220,6 +225,7 @@ pub fn path_link(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno> 
 }
 
 pub fn path_rename(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno> {
+    host.descriptors.check_locks()?;
     let old = find(host, caller, 0, 1, rights::PATH_RENAME_SOURCE, LastLink::Keep)?;
     let new = find(host, caller, 3, 4, rights::PATH_RENAME_TARGET, LastLink::Keep)?;
     let kind = old.kind()?;

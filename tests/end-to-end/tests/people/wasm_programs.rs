@@ -158,6 +158,81 @@ fn a_program_has_no_sockets_but_those_that_it_is_given() {
     bare(module, &disk, &["-c", "wasm-wasm-tcp --tcp-listen 127.0.0.1:8080"]).refused(&["may not use that address"]);
 }
 
+/// Runs this with a database `a.db` of one table `t` in the working folder. `hold SQL TIME` opens a transaction, does
+/// nothing for a time and commits; `use N` adds `N` rows in a transaction each; `locked` tells whether others may not
+/// write.
+#[track_caller]
+fn with_database(disk: &Image, script: &str) -> Run {
+    let script = format!(
+        "function hold\n\
+         echo $1\n\
+         sleep $2\n\
+         echo 'commit;'\n\
+         end\n\
+         function add\n\
+         echo 'pragma busy_timeout = 100000;'\n\
+         i=0; while test $i '<' $1; do echo 'insert into t values (1);'; i=$((i + 1)); end\n\
+         end\n\
+         function locked\n\
+         sqlite a.db 'pragma busy_timeout = 0; begin immediate; rollback' || echo locked\n\
+         end\n\
+         cd /fs/disk0\n\
+         sqlite a.db 'create table t(a)'; sync\n\
+         {script}"
+    );
+    let limit = LIMIT + Duration::from_secs(60);
+    let run = Machine::new().system(built_system("wasm")).disk(disk.path()).limit(limit).run(&script);
+    run.orderly();
+    run
+}
+
+#[test]
+fn a_lock_of_a_database_ends_with_its_program() {
+    let disk = disk(&[]);
+    let run = with_database(
+        &disk,
+        "hold 'begin immediate; insert into t values (7);' 100s | sqlite a.db &\n\
+         sleep 1s; locked; sqlite a.db 'select count(*) from t'\n\
+         kill sqlite; locked; sqlite a.db 'select count(*) from t'; ls\n\
+         hold 'begin; select count(*) from t;' 100s | sqlite a.db &\n\
+         sleep 1s; sqlite a.db 'pragma busy_timeout = 0; insert into t values (8)' || echo read\n\
+         kill sqlite; sqlite a.db 'insert into t values (9); select a from t'\n",
+    );
+    assert_eq!(run.text(), "0\nlocked\n0\n0\n0\na.db\na.db-journal\nlost+found/\n0\n0\nread\n9\n", "{run}");
+    assert_eq!(run.errors.matches("database is locked\n").count(), 2, "{run}");
+    assert_eq!(run.errors.matches("another program uses it\n").count(), 2, "{run}");
+    disk.check();
+}
+
+#[test]
+fn programs_take_turns_at_a_database() {
+    let disk = disk(&[]);
+    let run = with_database(
+        &disk,
+        "add 40 | sqlite a.db &\nadd 40 | sqlite a.db &\nadd 40 | sqlite a.db &\nadd 40 | sqlite a.db\n\
+         wait\nsqlite a.db 'select count(*) from t; pragma integrity_check'\n",
+    );
+    assert_eq!(run.text(), format!("{}160\nok\n", "100000\n".repeat(4)), "{run}");
+    disk.check();
+}
+
+/// A server that was started anew knows nothing of locks: whoever had one can do nothing with the file any more.
+#[test]
+fn a_lock_that_was_lost_with_its_server_ends_the_transaction() {
+    let disk = disk(&[]);
+    let run = with_database(
+        &disk,
+        "hold 'begin immediate; insert into t values (7);' 2s | sqlite a.db &\n\
+         sleep 1s; locked; kill ext2-fs\n\
+         sqlite a.db 'insert into t values (8)'; sync\n\
+         hold 'begin immediate; insert into t values (9);' 2s | sqlite a.db &\n\
+         wait; sqlite a.db 'select a from t; pragma integrity_check'; ls\n",
+    );
+    assert_eq!(run.text(), "0\nlocked\n8\n9\nok\na.db\nlost+found/\n", "{run}");
+    assert!(run.errors.contains("disk I/O error"), "{run}");
+    disk.check();
+}
+
 /// Money moves between accounts, and each transaction is counted twice: what a kill leaves must add up.
 const ACCOUNTS: &str = "create table account(id integer primary key, balance integer not null);\
     insert into account values (1, 5000), (2, 5000), (3, 0);\
@@ -193,7 +268,7 @@ fn sqlite_is_killed(rounds: u64) {
          sleep $1\n\
          kill sqlite\n\
          wait\n\
-         rmdir a.db.lock && echo interrupted\n\
+         ls a.db-journal && echo interrupted\n\
          sqlite a.db \"{CHECK}\" || echo failed\n\
          end\n\
          cd /fs/disk0\n\

@@ -7,13 +7,19 @@ use client::access::AccessError;
 use client::answer::{REQUEST_LIMIT, wait};
 use client::file_io::OpenFile;
 use contracts::directory::{CreateMode, NameError};
+use contracts::file::LockKind::{Exclusive, Shared};
 use contracts::file::{self, FileError, states};
+use sip::Deadline;
 use sip::exheap::ExVec;
 
 use crate::suite::{Done, Suite};
 
 const NAME: &str = "file";
+const OTHER: &str = "other";
 const NEW_PERMISSIONS: u32 = 0o644;
+
+/// Time until a server knows of a client's end, in milliseconds; much, on a busy host.
+const END_MS: u64 = 10_000;
 
 type Ready = file::Imp<states::Ready>;
 
@@ -27,6 +33,7 @@ pub fn check(suite: &mut Suite) -> Done {
     contents(suite, &mut opened)?;
     sizes(suite, &mut opened)?;
     lengths(suite)?;
+    locks(suite)?;
     removed(suite, opened)
 }
 
@@ -117,6 +124,52 @@ fn long_append(suite: &mut Suite, ready: Ready) -> Result<Ready, AccessError> {
     };
     suite.expect("append more than the block holds", answer, Some((FileError::TooLarge, 0, 4)));
     Ok(ready)
+}
+
+/// Locks, and that they end with their channel, whatever became of the file's name.
+fn locks(suite: &mut Suite) -> Done {
+    let (mut one, mut two) = (suite.folder.open_file(NAME)?, suite.folder.open_file(NAME)?);
+    suite.expect("lock for oneself", one.lock(Exclusive, 10, 10), Ok(true));
+    suite.expect("lock what another has", two.lock(Exclusive, 19, 1), Ok(false));
+    suite.expect("share what another has", two.lock(Shared, 0, 0), Ok(false));
+    suite.expect("lock beside another", two.lock(Exclusive, 20, 0), Ok(true));
+    suite.expect("a lock excludes no write", write(&mut two, 10, b"z"), Ok(()));
+    suite.expect("share what was one's own", one.lock(Shared, 0, 20), Ok(true));
+    suite.expect("share what another shares", two.lock(Shared, 15, 10), Ok(true));
+    suite.expect("test what another shares", two.may_lock(Exclusive, 19, 1), Ok(false));
+    suite.expect("test what one shares alone", two.may_lock(Exclusive, 20, 5), Ok(true));
+    suite.expect("unlock a part", one.unlock(15, 5), Ok(()));
+    suite.expect("lock what was given up", two.lock(Exclusive, 15, 5), Ok(true));
+    suite.expect("lock beyond the last byte", one.lock(Shared, 2, u64::MAX), Err(FileError::TooLarge.into()));
+    suite.expect("unlock what one has not", one.unlock(1 << 40, 0), Ok(()));
+    let mut other = suite.folder.create_own_file(OTHER, NEW_PERMISSIONS, CreateMode::New)?;
+    suite.expect("lock another file", other.lock(Exclusive, 0, 0), Ok(true));
+    drop(other);
+    suite.folder.remove_file(OTHER)?;
+    suite.folder.rename(NAME, OTHER)?;
+    let mut third = suite.folder.open_file(OTHER)?;
+    suite.expect("a new name leaves locks", third.may_lock(Exclusive, 15, 5), Ok(false));
+    let ranges = (0..10_000u64).take_while(|number| one.lock(Shared, number * 2, 1) == Ok(true)).count();
+    suite.expect("a channel has few locks", ranges < 100, true);
+    drop(two);
+    let mut last = suite.folder.open_file(OTHER)?;
+    suite.expect("wait for a lock that ends", until(|| last.lock(Exclusive, 15, 0)), Ok(true));
+    suite.expect("lock what a new channel has", one.may_lock(Shared, 15, 1), Ok(false));
+    drop((one, last));
+    suite.expect("wait for all to end", until(|| third.lock(Exclusive, 0, 0)), Ok(true));
+    suite.folder.rename(OTHER, NAME)
+}
+
+/// Asks until the answer is yes, or [`END_MS`] have passed: a server learns of an end after its client.
+fn until(mut ask: impl FnMut() -> Result<bool, AccessError>) -> Result<bool, AccessError> {
+    let deadline = Deadline::after_ms(END_MS);
+    while !ask()? {
+        if deadline.has_passed() {
+            return Ok(false);
+        }
+        sip::time::sleep_until(Deadline::after_ms(1));
+    }
+    Ok(true)
 }
 
 /// An open file stays usable after its name is removed.

@@ -2,7 +2,7 @@
 
 use client::access::AccessError;
 use contracts::directory::{CreateMode, NameError};
-use contracts::file::FileError;
+use contracts::file::{FileError, LockKind};
 use sip::exheap::ExVec;
 
 use crate::suite::{Done, Suite};
@@ -34,5 +34,8 @@ pub fn check(suite: &mut Suite) -> Done {
     let written = file.write_at(block, 0, 1)?;
     suite.expect("write to it", (written.failed, written.bytes), (Some(FileError::NotPermitted), 0));
     suite.expect("cut it", file.set_size(0), Err(FileError::NotPermitted.into()));
+    suite.expect("share it", file.lock(LockKind::Shared, 0, 0), Ok(true));
+    suite.expect("lock it", file.lock(LockKind::Exclusive, 0, 0), Err(FileError::NotPermitted.into()));
+    suite.expect("ask whether it is locked", file.may_lock(LockKind::Exclusive, 0, 0), Ok(true));
     Ok(())
 }
