@@ -101,7 +101,8 @@ async fn serve(serving: Serving, provider: Provider) -> i32 {
         None | Some(ReadOnlyReason::Asked | ReadOnlyReason::Disk) => {}
         Some(reason) => report::error(format_args!("{disk}: it is read-only: {reason}")),
     }
-    let volume = Rc::new(Ext2Volume { volume, access: Access::new(), reports: Reports::default(), locks: Locks::default() });
+    let volume =
+        Rc::new(Ext2Volume { volume, access: Access::new(), reports: Reports::default(), locks: Locks::default() });
     if let Some(manager) = serving.manager {
         let volume = Rc::clone(&volume);
         drop(executor::spawn(async move {

@@ -14,8 +14,8 @@ use ext2::{
     CacheCounts, DirectoryEntry, DiskError, Error, FormatError, Kind, LastLink, NewKind, NewNode, OpenFile, ROOT_INODE,
 };
 use file_server::{
-    AttributeChanges, Client, Listed, Locks, Managed, OpenRights, Opened, Page, Partial, Permit, Reports, Request, Volume,
-    padded,
+    AttributeChanges, Client, Listed, Locks, Managed, OpenRights, Opened, Page, Partial, Permit, Reports, Request,
+    Volume, padded,
 };
 use name_text as text;
 use principal::Right;

@@ -237,9 +237,9 @@ mod tests {
             let length = 1 + next(BYTES as u64 - start);
             let bytes = start as usize..(start + length) as usize;
             let kind = if next(2) == 0 { Shared } else { Exclusive };
-            let is_free = (0..3).filter(|&other| other != channel).all(|other| {
-                model[other][bytes.clone()].iter().flatten().all(|&has| kind == Shared && has == Shared)
-            });
+            let is_free = (0..3)
+                .filter(|&other| other != channel)
+                .all(|other| model[other][bytes.clone()].iter().flatten().all(|&has| kind == Shared && has == Shared));
             match next(4) {
                 0 => {
                     assert_eq!(channels[channel].unlock(start, length), Ok(()));

@@ -72,6 +72,7 @@ mod wasi_suite;
 mod wasm_bounds;
 mod wasm_contracts;
 mod wasm_installs;
+mod wasm_locks;
 mod wasm_ports;
 mod wasm_programs;
 mod wasm_python;
