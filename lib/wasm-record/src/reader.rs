@@ -4,7 +4,8 @@ use alloc::vec::Vec;
 
 use crate::Malformed;
 
-pub(crate) struct Reader<'a> {
+/// A place in the bytes of a record.
+pub struct Reader<'a> {
     bytes: &'a [u8],
     offset: usize,
 }
@@ -12,6 +13,21 @@ pub(crate) struct Reader<'a> {
 impl<'a> Reader<'a> {
     pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
         Reader { bytes, offset: 0 }
+    }
+
+    /// Reads from a place to another one, which are anything.
+    pub(crate) fn part(bytes: &'a [u8], start: usize, end: usize) -> Result<Reader<'a>, Malformed> {
+        let bytes = bytes.get(..end).filter(|_| start <= end).ok_or(Malformed { offset: start })?;
+        Ok(Reader { bytes, offset: start })
+    }
+
+    pub(crate) fn offset(&self) -> usize {
+        self.offset
+    }
+
+    /// All bytes up to here.
+    pub(crate) fn passed(&self) -> &'a [u8] {
+        &self.bytes[..self.offset]
     }
 
     pub(crate) fn malformed(&self) -> Malformed {
@@ -72,6 +88,27 @@ impl<'a> Reader<'a> {
             items.push(item(self)?);
         }
         Ok(items)
+    }
+
+    /// What may be there: a list of none or one.
+    pub(crate) fn optional<T>(
+        &mut self,
+        item: impl FnOnce(&mut Reader<'a>) -> Result<T, Malformed>,
+    ) -> Result<Option<T>, Malformed> {
+        let malformed = self.malformed();
+        match self.u32()? {
+            0 => Ok(None),
+            1 => item(self).map(Some),
+            _ => Err(malformed),
+        }
+    }
+
+    /// Numbers with their number before them, as their bytes.
+    pub(crate) fn numbers(&mut self) -> Result<&'a [[u8; 4]], Malformed> {
+        let malformed = self.malformed();
+        let count = self.u32()? as usize;
+        let bytes = self.take(count.checked_mul(4).ok_or(malformed)?)?;
+        Ok(bytes.as_chunks().0)
     }
 
     pub(crate) fn end(&self) -> Result<(), Malformed> {

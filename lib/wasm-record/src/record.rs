@@ -3,11 +3,13 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::list::{self, Item};
 use crate::reader::Reader;
+use crate::view::{ElementView, View};
 use crate::writer;
 
 /// Version of the format, its first number.
-const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// The record ends early, or holds a number that means nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -227,72 +229,62 @@ impl<'a> Record<'a> {
     /// # Errors
     /// It is malformed.
     pub fn parse(bytes: &'a [u8]) -> Result<Record<'a>, Malformed> {
-        let mut reader = Reader::new(bytes);
-        if reader.u32()? != VERSION {
-            return Err(Malformed { offset: 0 });
-        }
-        let record = Record {
-            signatures: reader.list(|reader| {
-                Ok(Signature { parameters: reader.list(ValueType::read)?, results: reader.list(ValueType::read)? })
-            })?,
-            functions: reader.list(|reader| Ok(Function { signature: reader.u32()?, name: reader.text()? }))?,
-            imported: reader.u32()?,
-            memory: reader.list(limits)?.first().copied(),
-            tables: reader.list(|reader| Ok(Table { limits: limits(reader)?, kind: ValueType::read(reader)? }))?,
-            globals: reader.list(|reader| Ok(Global { kind: ValueType::read(reader)?, value: reader.u128()? }))?,
-            exports: reader.list(|reader| {
-                Ok(Export { name: reader.text()?, kind: ExportKind::read(reader)?, index: reader.u32()? })
-            })?,
-            elements: reader.list(|reader| Ok(Element { mode: mode(reader)?, items: reader.list(Reader::u32)? }))?,
-            data: reader.list(|reader| Ok(Data { mode: mode(reader)?, bytes: reader.bytes()? }))?,
-            start: reader.list(Reader::u32)?.first().copied(),
-            attachment: reader.bytes()?,
-            parts: reader.list(|reader| {
-                Ok(Part { functions: reader.u32()?, entries: reader.u32()?, record: reader.bytes()? })
-            })?,
-        };
-        reader.end()?;
-        Ok(record)
+        let view = View::parse(bytes)?;
+        let element = |element: ElementView<'_>| Element { mode: element.mode, items: element.items.iter().collect() };
+        Ok(Record {
+            signatures: view.signatures.iter().collect::<Result<_, _>>()?,
+            functions: view.functions.iter().collect::<Result<_, _>>()?,
+            imported: view.imported,
+            memory: view.memory,
+            tables: view.tables.iter().collect::<Result<_, _>>()?,
+            globals: view.globals.iter().collect::<Result<_, _>>()?,
+            exports: view.exports.iter().collect::<Result<_, _>>()?,
+            elements: view.elements.iter().map(|one| one.map(element)).collect::<Result<_, _>>()?,
+            data: view.data.iter().collect::<Result<_, _>>()?,
+            start: view.start,
+            attachment: view.attachment,
+            parts: view.parts.iter().collect::<Result<_, _>>()?,
+        })
     }
 
     /// Writes the record.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::new();
         writer::u32(&mut out, VERSION);
-        writer::list(&mut out, &self.signatures, |out, signature| {
+        list::write(&mut out, &self.signatures, |out, signature| {
             writer::list(out, &signature.parameters, |out, kind| out.push(*kind as u8));
             writer::list(out, &signature.results, |out, kind| out.push(*kind as u8));
         });
-        writer::list(&mut out, &self.functions, |out, function| {
+        list::write(&mut out, &self.functions, |out, function| {
             writer::u32(out, function.signature);
             writer::bytes(out, function.name.as_bytes());
         });
         writer::u32(&mut out, self.imported);
         writer::list(&mut out, self.memory.as_slice(), write_limits);
-        writer::list(&mut out, &self.tables, |out, table| {
+        list::write(&mut out, &self.tables, |out, table| {
             write_limits(out, &table.limits);
             out.push(table.kind as u8);
         });
-        writer::list(&mut out, &self.globals, |out, global| {
+        list::write(&mut out, &self.globals, |out, global| {
             out.push(global.kind as u8);
             writer::u128(out, global.value);
         });
-        writer::list(&mut out, &self.exports, |out, export| {
+        list::write(&mut out, &self.exports, |out, export| {
             writer::bytes(out, export.name.as_bytes());
             out.push(export.kind as u8);
             writer::u32(out, export.index);
         });
-        writer::list(&mut out, &self.elements, |out, element| {
+        list::write(&mut out, &self.elements, |out, element| {
             write_mode(out, element.mode);
             writer::list(out, &element.items, |out, item| writer::u32(out, *item));
         });
-        writer::list(&mut out, &self.data, |out, data| {
+        list::write(&mut out, &self.data, |out, data| {
             write_mode(out, data.mode);
             writer::bytes(out, data.bytes);
         });
         writer::list(&mut out, self.start.as_slice(), |out, start| writer::u32(out, *start));
         writer::bytes(&mut out, self.attachment);
-        writer::list(&mut out, &self.parts, |out, part| {
+        list::write(&mut out, &self.parts, |out, part| {
             writer::u32(out, part.functions);
             writer::u32(out, part.entries);
             writer::bytes(out, part.record);
@@ -311,7 +303,49 @@ impl<'a> Record<'a> {
     }
 }
 
-fn limits(reader: &mut Reader<'_>) -> Result<Limits, Malformed> {
+impl<'a> Item<'a> for Signature {
+    fn read(reader: &mut Reader<'a>) -> Result<Signature, Malformed> {
+        Ok(Signature { parameters: reader.list(ValueType::read)?, results: reader.list(ValueType::read)? })
+    }
+}
+
+impl<'a> Item<'a> for Function<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Function<'a>, Malformed> {
+        Ok(Function { signature: reader.u32()?, name: reader.text()? })
+    }
+}
+
+impl<'a> Item<'a> for Table {
+    fn read(reader: &mut Reader<'a>) -> Result<Table, Malformed> {
+        Ok(Table { limits: limits(reader)?, kind: ValueType::read(reader)? })
+    }
+}
+
+impl<'a> Item<'a> for Global {
+    fn read(reader: &mut Reader<'a>) -> Result<Global, Malformed> {
+        Ok(Global { kind: ValueType::read(reader)?, value: reader.u128()? })
+    }
+}
+
+impl<'a> Item<'a> for Export<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Export<'a>, Malformed> {
+        Ok(Export { name: reader.text()?, kind: ExportKind::read(reader)?, index: reader.u32()? })
+    }
+}
+
+impl<'a> Item<'a> for Data<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Data<'a>, Malformed> {
+        Ok(Data { mode: mode(reader)?, bytes: reader.bytes()? })
+    }
+}
+
+impl<'a> Item<'a> for Part<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Part<'a>, Malformed> {
+        Ok(Part { functions: reader.u32()?, entries: reader.u32()?, record: reader.bytes()? })
+    }
+}
+
+pub(crate) fn limits(reader: &mut Reader<'_>) -> Result<Limits, Malformed> {
     Ok(Limits { min: reader.u64()?, max: reader.u64()? })
 }
 
@@ -320,7 +354,7 @@ fn write_limits(out: &mut Vec<u8>, limits: &Limits) {
     writer::u64(out, limits.max);
 }
 
-fn mode(reader: &mut Reader<'_>) -> Result<Mode, Malformed> {
+pub(crate) fn mode(reader: &mut Reader<'_>) -> Result<Mode, Malformed> {
     let malformed = reader.malformed();
     match reader.u8()? {
         0 => Ok(Mode::Passive),

@@ -1,5 +1,6 @@
 //! Builtins: growth, and operations on ranges of memory and tables (WebAssembly 2.0, section 4.4). Safe code.
 
+use wasm_record::Numbers;
 use wasm_record::layout::Builtin;
 
 use crate::instance::State;
@@ -50,21 +51,23 @@ pub(crate) fn table_init(
     segment: usize,
     [to, from, number]: [u64; 3],
 ) -> Result<(), &'static str> {
-    let items: &[u32] = match state.module.record().elements.get(segment) {
-        Some(element) if state.dropped_elements.get(segment) == Some(&false) => &element.items,
-        _ => &[],
+    let items = match state.module.record().elements.get(segment) {
+        Ok(Some(element)) if state.dropped_elements.get(segment) == Some(&false) => element.items,
+        _ => Numbers::NONE,
     };
-    let from = range(items.len(), from, number).map(|range| &items[range]);
+    let from = range(items.len(), from, number);
     let to = entries(&mut state.tables, table).and_then(|entries| place(entries, to, number));
     let (Some(from), Some(to)) = (from, to) else { return Err(TABLE_BOUNDS) };
-    to.copy_from_slice(from);
+    for (entry, item) in to.iter_mut().zip(items.iter().skip(from.start)) {
+        *entry = item;
+    }
     Ok(())
 }
 
 /// Copies a data segment into memory: to, from, length.
 pub(crate) fn memory_init(state: &mut State, segment: usize, [to, from, length]: [u64; 3]) -> Result<(), &'static str> {
     let bytes: &'static [u8] = match state.module.record().data.get(segment) {
-        Some(data) if state.dropped_data.get(segment) == Some(&false) => data.bytes,
+        Ok(Some(data)) if state.dropped_data.get(segment) == Some(&false) => data.bytes,
         _ => &[],
     };
     let from = range(bytes.len(), from, length).map(|range| &bytes[range]);

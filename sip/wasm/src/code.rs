@@ -6,7 +6,7 @@
 use alloc::format;
 
 use wasm_record::layout::{Bounds, Builtin, HEADER_MAGIC, TEMPLATE_MAGIC};
-use wasm_record::{ExportKind, Record};
+use wasm_record::{Export, ExportKind, View};
 
 use crate::caller::Caller;
 use crate::context::Active;
@@ -87,15 +87,15 @@ pub unsafe fn module(header: *const Header) -> Module {
 
 impl Code {
     /// The code of a module of this bundle; `None` if it is no bundle, or has no such module.
-    pub(crate) fn part(self, record: &Record<'static>, index: usize) -> Option<Code> {
-        let part = record.parts.get(index)?;
-        let end = record.parts.get(index + 1);
+    pub(crate) fn part(self, record: &View<'static>, index: usize) -> Option<Code> {
+        let part = record.parts.get(index).ok()??;
+        let end = record.parts.get(index + 1).ok()?;
         let range = |start: u32, end: Option<u32>, all: &'static [usize]| {
             all.get(start as usize..end.map_or(all.len(), |end| end as usize))
         };
         Some(Code {
             record: part.record,
-            functions: range(part.functions, end.map(|end| end.functions), self.functions)?,
+            functions: range(part.functions, end.as_ref().map(|end| end.functions), self.functions)?,
             entries: range(part.entries, end.map(|end| end.entries), self.entries)?,
             bounds: self.bounds,
         })
@@ -166,9 +166,10 @@ fn is_of_memory_alone(builtin: Builtin) -> bool {
 }
 
 /// Ends the process with an epitaph that names the kind of the trap and the function.
-fn trap(kind: &str, record: &Record<'_>, function: u32) -> ! {
-    let name = record.functions.get(function as usize).map_or("", |function| function.name);
-    let exported = record.exports.iter().find(|export| export.kind == ExportKind::Function && export.index == function);
+fn trap(kind: &str, record: &View<'_>, function: u32) -> ! {
+    let name = record.function(function).map_or("", |function| function.name);
+    let is_it = |export: &Export<'_>| export.kind == ExportKind::Function && export.index == function;
+    let exported = record.exports.iter().flatten().find(is_it);
     let name = match (name, exported) {
         ("", Some(export)) => export.name.into(),
         ("", None) => format!("function {function}"),

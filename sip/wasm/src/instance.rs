@@ -8,7 +8,7 @@ use core::fmt;
 
 use sip::Status;
 use wasm_record::layout::MAX_ARGUMENTS;
-use wasm_record::{ExportKind, Mode};
+use wasm_record::{ExportKind, Malformed, Mode, View};
 
 use crate::context::{Active, Context};
 use crate::memory::LinearMemory;
@@ -48,6 +48,8 @@ pub enum StartError {
     },
     /// A segment does not fit.
     Segment(&'static str),
+    /// The module's record is malformed.
+    Record(Malformed),
     /// The image has several modules, and this is none of them.
     Bundle,
 }
@@ -73,6 +75,7 @@ impl fmt::Display for StartError {
                 )
             }
             StartError::Segment(kind) => f.write_str(kind),
+            StartError::Record(error) => write!(f, "{error}"),
             StartError::Bundle => f.write_str("the image has several modules, of which one is wanted"),
         }
     }
@@ -114,12 +117,15 @@ impl Instance {
             Some(limits) => Some(LinearMemory::new(module.code.bounds, limits)?),
             None => None,
         };
-        let entries = record.tables.iter().fold(0, |sum: u64, table| sum.saturating_add(table.limits.min));
-        let tables = record.tables.iter().map(Entries::new).collect::<Option<Vec<Entries>>>();
-        let tables = tables.ok_or(StartError::Tables { entries })?;
+        let mut tables = Vec::with_capacity(record.tables.len());
+        for table in record.tables.iter() {
+            let table = table.map_err(StartError::Record)?;
+            let entries = table.limits.min;
+            tables.push(Entries::new(&table).ok_or(StartError::Tables { entries })?);
+        }
         let mut context = Context::new(record.tables.len() as u32, record.globals.len() as u32);
         for (index, global) in record.globals.iter().enumerate() {
-            context.set_global(index as u32, global.value);
+            context.set_global(index as u32, global.map_err(StartError::Record)?.value);
         }
         let mut state = State {
             module,
@@ -129,7 +135,7 @@ impl Instance {
             dropped_data: vec![false; record.data.len()],
             dropped_elements: vec![false; record.elements.len()],
         };
-        copy_segments(&mut state).map_err(StartError::Segment)?;
+        copy_segments(&mut state)?;
         state.publish();
         Ok(Instance { state })
     }
@@ -176,7 +182,7 @@ impl Instance {
             self.state.context.set_argument(index, *argument);
         }
         let context = self.state.context.address();
-        let number = record.functions[function as usize].signature;
+        let number = record.function(function).map_or(u32::MAX, |function| function.signature);
         let mut active = Active { state: &mut self.state, host };
         // SAFETY: the context is this instance's, which is borrowed for the call; the signature is the function's.
         unsafe { module.code.enter(function, number, context, &mut active) };
@@ -202,19 +208,22 @@ impl Instance {
 }
 
 /// Copies active segments in their order, and drops them.
-fn copy_segments(state: &mut State) -> Result<(), &'static str> {
-    let record = state.module.record();
-    for (segment, element) in record.elements.iter().enumerate() {
+fn copy_segments(state: &mut State) -> Result<(), StartError> {
+    let View { elements, data, .. } = *state.module.record();
+    for (segment, element) in elements.iter().enumerate() {
+        let element = element.map_err(StartError::Record)?;
         if let Mode::Active { target, offset } = element.mode {
-            bulk::table_init(state, u64::from(target), segment, [offset, 0, element.items.len() as u64])?;
+            bulk::table_init(state, u64::from(target), segment, [offset, 0, element.items.len() as u64])
+                .map_err(StartError::Segment)?;
         }
         if element.mode != Mode::Passive {
             state.dropped_elements[segment] = true;
         }
     }
-    for (segment, data) in record.data.iter().enumerate() {
+    for (segment, data) in data.iter().enumerate() {
+        let data = data.map_err(StartError::Record)?;
         if let Mode::Active { offset, .. } = data.mode {
-            bulk::memory_init(state, segment, [offset, 0, data.bytes.len() as u64])?;
+            bulk::memory_init(state, segment, [offset, 0, data.bytes.len() as u64]).map_err(StartError::Segment)?;
             state.dropped_data[segment] = true;
         }
     }

@@ -45,6 +45,9 @@ sip::startup!("manifest.toml");
 /// Exit status of a program that cannot be started as asked.
 const STATUS_MISTAKE: i32 = 2;
 
+/// Number of the standard streams, which are the first descriptors.
+const STREAMS: usize = 3;
+
 /// Runs the module.
 pub fn main(startup: Startup, module: Module) -> i32 {
     let mut namespace = Namespace::new(startup.namespace);
@@ -56,9 +59,12 @@ pub fn main(startup: Startup, module: Module) -> i32 {
         }
     };
     let mut descriptors = Descriptors::default();
-    let streams =
+    let streams: [_; STREAMS] =
         [(Object::Input, rights::OF_INPUT), (Object::Output, rights::OF_OUTPUT), (Object::Error, rights::OF_OUTPUT)];
-    let opened = streams.map(|(object, base)| Descriptor::stream(object, base));
+    for (object, base) in streams {
+        // There is room for them.
+        let _ = descriptors.add(Descriptor::stream(object, base));
+    }
     let mut folders = Vec::new();
     let mut known: Vec<(String, Folder)> = Vec::new();
     for (place, path) in given {
@@ -79,8 +85,8 @@ pub fn main(startup: Startup, module: Module) -> i32 {
             return STATUS_MISTAKE;
         }
     };
-    let first_socket = opened.len() + folders.len();
-    for descriptor in opened.into_iter().chain(folders).chain(sockets) {
+    let first_socket = STREAMS + folders.len();
+    for descriptor in folders.into_iter().chain(sockets) {
         if descriptors.add(descriptor).is_err() {
             stdio::report::error(format_args!("too many folders and sockets; leave some --dir out"));
             return STATUS_MISTAKE;
@@ -118,7 +124,8 @@ fn run(module: Module, host: &mut Wasi) -> i32 {
 /// Name of the program: the last link of its principal, without the publisher.
 fn own_name() -> String {
     let principal = sip::principal::own();
-    let last = principal.rsplit(sip::principal::JOINT).next().unwrap_or("");
+    // A joint ends with a space, and names have none.
+    let last = principal.rsplit(' ').next().unwrap_or("");
     last.split('.').next().unwrap_or("").into()
 }
 
