@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use crate::support::{noise, read, resolve};
+use crate::support::{AnyDisk, noise, read, resolve};
 use ext2::make::{Attributes, File, Folder, ImageOptions, Node, make_image};
 use ext2::{BlockSource, CacheLimits, DiskError, Error, MemoryDisk, MountOptions, Volume, complete};
 
@@ -37,11 +38,11 @@ struct SlowDisk {
 }
 
 impl SlowDisk {
-    fn new() -> SlowDisk {
+    fn new() -> Rc<SlowDisk> {
         let zero = || Cell::new(0);
         let disk = MemoryDisk::new(image());
         let (broken_from, is_beside) = (Cell::new(u64::MAX), Cell::new(false));
-        SlowDisk {
+        Rc::new(SlowDisk {
             disk,
             reads: zero(),
             under_way: zero(),
@@ -49,7 +50,7 @@ impl SlowDisk {
             waited_for: zero(),
             is_beside,
             broken_from,
-        }
+        })
     }
 }
 
@@ -110,32 +111,34 @@ fn what_was_read_is_not_read_again() {
     // Read-ahead would run beside the request, which alone has to saturate the disk here.
     let limits = CacheLimits { read_ahead_bytes: 0, ..CacheLimits::default() };
     let options = MountOptions { limits, ..MountOptions::default() };
-    let volume = complete(Volume::mount(SlowDisk::new(), options)).unwrap();
+    let disk = SlowDisk::new();
+    let volume = complete(Volume::mount(AnyDisk::shared(Rc::clone(&disk)), options)).unwrap();
     let file = resolve(&volume, "a").unwrap();
     let mut buffer = vec![0; FILE_BYTES];
     read(&volume, &file, 0, &mut buffer).unwrap();
-    let reads = volume.source().reads.get();
+    let reads = disk.reads.get();
     assert!(reads < 110, "{reads} reads for 3 MiB in pages of 32 KiB");
     read(&volume, &file, 0, &mut buffer).unwrap();
     assert!(buffer == noise(1, FILE_BYTES));
-    assert_eq!(volume.source().reads.get(), reads);
-    assert!(volume.source().max_under_way.get() >= 8);
+    assert_eq!(disk.reads.get(), reads);
+    assert!(disk.max_under_way.get() >= 8);
 }
 
 /// With blocks of 1 KiB a table covers 256 KiB, so this file has eleven of them after the first.
 #[test]
 fn who_reads_in_order_waits_for_no_table() {
-    let volume = complete(Volume::mount(SlowDisk::new(), MountOptions::default())).unwrap();
+    let disk = SlowDisk::new();
+    let volume = complete(Volume::mount(AnyDisk::shared(Rc::clone(&disk)), MountOptions::default())).unwrap();
     let file = resolve(&volume, "a").unwrap();
     let opened = complete(volume.open(file.number)).unwrap();
     let mut piece = vec![0; 16 << 10];
     complete(opened.read(0, &mut piece)).unwrap();
-    let first = volume.source().waited_for.get();
+    let first = disk.waited_for.get();
     for offset in (piece.len()..FILE_BYTES).step_by(piece.len()) {
         complete(opened.read(offset as u64, &mut piece)).unwrap();
         assert!(piece == noise(1, FILE_BYTES)[offset..][..piece.len()]);
     }
-    assert_eq!(volume.source().waited_for.get(), first);
+    assert_eq!(disk.waited_for.get(), first);
 }
 
 #[test]
@@ -148,7 +151,7 @@ fn the_caches_keep_within_their_limits() {
         ..CacheLimits::default()
     };
     let options = MountOptions { limits, ..MountOptions::default() };
-    let volume = complete(Volume::mount(SlowDisk::new(), options)).unwrap();
+    let volume = complete(Volume::mount(AnyDisk::shared(SlowDisk::new()), options)).unwrap();
     let mut buffer = vec![0; FILE_BYTES];
     for (seed, name) in [(1, "a"), (2, "b"), (1, "a")] {
         let file = resolve(&volume, name).unwrap();
@@ -165,7 +168,7 @@ fn no_cache_at_all_serves_as_well() {
     let limits =
         CacheLimits { inode_bytes: 0, number_bytes: 0, data_bytes: 0, page_bytes: 0, ..CacheLimits::default() };
     let options = MountOptions { limits, ..MountOptions::default() };
-    let volume = complete(Volume::mount(SlowDisk::new(), options)).unwrap();
+    let volume = complete(Volume::mount(AnyDisk::shared(SlowDisk::new()), options)).unwrap();
     let file = resolve(&volume, "b").unwrap();
     let mut buffer = vec![0; 100_000];
     read(&volume, &file, 1_000_001, &mut buffer).unwrap();
@@ -174,7 +177,7 @@ fn no_cache_at_all_serves_as_well() {
 
 #[test]
 fn clients_are_served_side_by_side() {
-    let volume = complete(Volume::mount(SlowDisk::new(), MountOptions::default())).unwrap();
+    let volume = complete(Volume::mount(AnyDisk::shared(SlowDisk::new()), MountOptions::default())).unwrap();
     let volume = &volume;
     let read = |name: &'static str, seed| async move {
         let file = volume.resolve(ext2::ROOT_INODE, name.as_bytes(), ext2::LastLink::Follow).await.unwrap();
@@ -196,14 +199,15 @@ fn clients_are_served_side_by_side() {
 
 #[test]
 fn a_failing_disk_fails_the_request_and_abandons_no_read() {
-    let volume = complete(Volume::mount(SlowDisk::new(), MountOptions::default())).unwrap();
+    let disk = SlowDisk::new();
+    let volume = complete(Volume::mount(AnyDisk::shared(Rc::clone(&disk)), MountOptions::default())).unwrap();
     let file = resolve(&volume, "b").unwrap();
     let mut buffer = vec![0; FILE_BYTES];
-    volume.source().broken_from.set(4 << 20);
+    disk.broken_from.set(4 << 20);
     let result = read(&volume, &file, 0, &mut buffer);
     assert!(matches!(result, Err(Error::Read(offset, DiskError::Failed(7))) if offset >= 4 << 20));
-    assert_eq!(volume.source().under_way.get(), 0);
-    volume.source().broken_from.set(u64::MAX);
+    assert_eq!(disk.under_way.get(), 0);
+    disk.broken_from.set(u64::MAX);
     read(&volume, &file, 0, &mut buffer).unwrap();
     assert!(buffer == noise(2, FILE_BYTES));
 }

@@ -197,9 +197,9 @@ fn what_cannot_be_checked_is_refused_by_name() {
     let disk = Disk { read_only: true, ..Disk::used(1 << 20) };
     assert_eq!(checked(&disk, Mode::Preen).0, Err(CheckError::ReadOnly));
     let disk = Disk::used(40 << 20);
-    complete(make_empty(&disk, &MakeOptions::default())).unwrap();
+    complete(make_empty(&disk.any(), &MakeOptions::default())).unwrap();
     let options = CheckOptions { mode: Mode::Report, memory_bytes: 1 << 20 };
-    let result = complete(check(&disk, &options, &mut |_| ()));
+    let result = complete(check(&disk.any(), &options, &mut |_| ()));
     assert!(matches!(result, Err(CheckError::MemoryLimit { allowed: 1_048_576, .. })), "{result:?}");
 }
 

@@ -72,7 +72,7 @@ proptest! {
         step in 1usize..9000,
     ) {
         let disk = Disk::used(300 << 10);
-        ext2::complete(ext2::make::make_empty(&disk, &Default::default())).unwrap();
+        ext2::complete(ext2::make::make_empty(&disk.any(), &Default::default())).unwrap();
         {
             let mut volume = disk.bytes.borrow_mut();
             let limit = volume.len();

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-use crate::support;
+use crate::support::{self, AnyDisk};
 use crate::volumes::chance::{Chance, damage};
 use crate::volumes::checking::{MEMORY_BYTES, checked, checked_within, lines};
 use crate::volumes::damaged_folders::FOLDER_DAMAGES;
@@ -22,7 +22,7 @@ const MAX_CUTS: usize = 10;
 /// Returns the content of each linked file, by inode.
 fn files(bytes: &[u8]) -> BTreeMap<u32, Vec<u8>> {
     let options = MountOptions { access: ext2::Access::ReadOnly, ..MountOptions::default() };
-    let volume = complete(Volume::mount(MemoryDisk::new(bytes.to_vec()), options)).unwrap();
+    let volume = complete(Volume::mount(AnyDisk::new(MemoryDisk::new(bytes.to_vec())), options)).unwrap();
     let (mut files, mut folders) = (BTreeMap::new(), vec![ROOT_INODE]);
     while let Some(folder) = folders.pop() {
         let mut position = 0;

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::future::Future;
 use std::sync::LazyLock;
 
-use crate::support::{noise, read};
+use crate::support::{AnyDisk, noise, read};
 use ext2::make::{Attributes, File, Folder, ImageOptions, Link, Node, make_image};
 use ext2::{
     BlockSource, CacheLimits, DiskError, Error, FormatError, Kind, LastLink, MemoryDisk, MountOptions, ROOT_INODE,
@@ -100,7 +100,7 @@ fn walk(image: Vec<u8>) -> Option<Error> {
         ..CacheLimits::default()
     };
     let options = MountOptions { limits, ..MountOptions::default() };
-    let volume = match complete(Volume::mount(disk, options)) {
+    let volume = match complete(Volume::mount(AnyDisk::new(disk), options)) {
         Ok(volume) => volume,
         Err(error) => return Some(error),
     };

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use crate::support::{self, FileDisk, has_tool, run};
+use crate::support::{self, AnyDisk, FileDisk, has_tool, run};
 use ext2::check::{CheckOptions, Mode, Outcome, check};
 use ext2::format::attributes::namespace::{TRUSTED, USER};
 use ext2::{
@@ -39,7 +39,7 @@ impl Disk {
         self.folder.path().join("image")
     }
 
-    fn mount(&self) -> Volume<FileDisk> {
+    fn mount(&self) -> Volume<AnyDisk> {
         let volume = Volume::mount(FileDisk::open_to_write(&self.image()), MountOptions::default());
         complete(volume).unwrap()
     }
@@ -60,20 +60,20 @@ impl Disk {
     }
 }
 
-fn number(volume: &Volume<FileDisk>, path: &str) -> u32 {
+fn number(volume: &Volume<AnyDisk>, path: &str) -> u32 {
     complete(volume.resolve(ROOT_INODE, path.as_bytes(), LastLink::Keep)).unwrap().number
 }
 
-fn get(volume: &Volume<FileDisk>, path: &str, name: &str) -> Option<Vec<u8>> {
+fn get(volume: &Volume<AnyDisk>, path: &str, name: &str) -> Option<Vec<u8>> {
     complete(volume.extended_attribute(number(volume, path), USER, name.as_bytes())).unwrap()
 }
 
-fn set(volume: &Volume<FileDisk>, path: &str, name: &str, value: &[u8]) -> Result<(), Error> {
+fn set(volume: &Volume<AnyDisk>, path: &str, name: &str, value: &[u8]) -> Result<(), Error> {
     let new = ExtendedAttribute { namespace: USER, name: name.into(), value: value.into() };
     complete(volume.set_extended_attribute(number(volume, path), new))
 }
 
-fn remove(volume: &Volume<FileDisk>, path: &str, name: &str) -> Result<(), Error> {
+fn remove(volume: &Volume<AnyDisk>, path: &str, name: &str) -> Result<(), Error> {
     complete(volume.remove_extended_attribute(number(volume, path), USER, name.as_bytes()))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{self, FileDisk, has_tool, run};
+use crate::support::{self, AnyDisk, FileDisk, has_tool, run};
 use ext2::{LastLink, MountOptions, NewKind, NewNode, ROOT_INODE, Volume, complete};
 use name_text::{ESCAPE_BYTES, from_text, to_text};
 use proptest::prelude::*;
@@ -25,7 +25,7 @@ fn names() -> impl Strategy<Value = Vec<Vec<u8>>> {
 type Files = BTreeMap<String, Vec<u8>>;
 
 /// Returns all names of the root folder by their text.
-fn listed(volume: &Volume<FileDisk>) -> Files {
+fn listed(volume: &Volume<AnyDisk>) -> Files {
     let (mut found, mut position) = (BTreeMap::new(), 0);
     loop {
         let listing = complete(volume.list(ROOT_INODE, position, 7)).unwrap();
@@ -41,7 +41,7 @@ fn listed(volume: &Volume<FileDisk>) -> Files {
     }
 }
 
-fn make(volume: &Volume<FileDisk>, names: &[Vec<u8>]) -> Files {
+fn make(volume: &Volume<AnyDisk>, names: &[Vec<u8>]) -> Files {
     let mut model = Files::new();
     for name in names {
         let text = to_text(name).into_owned();

@@ -15,7 +15,7 @@ fn options() -> MakeOptions {
 }
 
 fn made(disk: &Disk, options: &MakeOptions) -> Made {
-    complete(make_empty(disk, options)).unwrap()
+    complete(make_empty(&disk.any(), options)).unwrap()
 }
 
 fn shown(image: &Path) -> String {
@@ -38,7 +38,7 @@ fn every_size_and_style_is_clean() {
                 let disk = Disk::used(size);
                 let options = MakeOptions { block_bytes, style, ..options() };
                 let case = format!("{block_bytes:?}, {size} bytes, {style:?}");
-                let made = match complete(make_empty(&disk, &options)) {
+                let made = match complete(make_empty(&disk.any(), &options)) {
                     Err(MakeError::TooSmall { min_bytes, .. }) if min_bytes > size as u64 => continue,
                     other => other.unwrap_or_else(|error| panic!("{case}: {error}")),
                 };
@@ -139,11 +139,12 @@ fn most_of_the_disk_is_not_written() {
 
 #[test]
 fn refusals_say_why() {
-    let refused = |bytes: usize, options: MakeOptions| complete(make_empty(&Disk::used(bytes), &options)).unwrap_err();
+    let refused =
+        |bytes: usize, options: MakeOptions| complete(make_empty(&Disk::used(bytes).any(), &options)).unwrap_err();
     let error = refused(20_000, options());
     assert!(matches!(error, MakeError::TooSmall { disk_bytes: 20_000, .. }), "{error}");
     let MakeError::TooSmall { min_bytes, .. } = error else { unreachable!() };
-    assert!(complete(make_empty(&Disk::used(min_bytes as usize), &options())).is_ok());
+    assert!(complete(make_empty(&Disk::used(min_bytes as usize).any(), &options())).is_ok());
     assert!(matches!(refused(min_bytes as usize - 1, options()), MakeError::TooSmall { .. }));
     assert_eq!(refused(0, options()), MakeError::TooSmall { disk_bytes: 0, min_bytes });
     assert_eq!(refused(1 << 20, MakeOptions { block_bytes: Some(512), ..options() }), MakeError::BlockSize(512));
@@ -153,7 +154,7 @@ fn refusals_say_why() {
         assert_eq!(refused(1 << 20, MakeOptions { inodes: Some(asked), ..options() }), MakeError::Inodes(asked));
     }
     let disk = Disk { read_only: true, ..Disk::used(1 << 20) };
-    assert_eq!(complete(make_empty(&disk, &options())), Err(MakeError::ReadOnly));
+    assert_eq!(complete(make_empty(&disk.any(), &options())), Err(MakeError::ReadOnly));
 }
 
 /// Interrupted formatting leaves no volume: neither the old one nor half of the new one.
@@ -167,7 +168,7 @@ fn a_cut_off_formatting_leaves_no_half_volume() {
     for cut in 1..first.writes.get() {
         let disk = Disk::new(before.clone());
         disk.writes_left.set(Some(cut));
-        complete(make_empty(&disk, &options())).unwrap_err();
+        complete(make_empty(&disk.any(), &options())).unwrap_err();
         assert_eq!(disk.bytes.borrow()[1080..1082], [0, 0], "after {cut} writes");
     }
 }

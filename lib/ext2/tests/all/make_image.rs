@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{self, content, has_tool, mount, names, noise, read, resolve, run};
+use crate::support::{self, AnyDisk, content, has_tool, mount, names, noise, read, resolve, run};
 use ext2::make::{Attributes, File, Folder, Foreign, ImageError, ImageOptions, ImageSink, Link, Node, make_image};
 use ext2::{Kind, MemoryDisk, MountOptions, Volume, complete};
 
@@ -91,7 +91,7 @@ fn check_with_e2fsck(image: &Path) {
 fn what_was_built_is_read_back() {
     for block_bytes in [1024, 2048, 4096] {
         let image = build(&options(block_bytes, 64 << 20), &demo());
-        let volume = complete(Volume::mount(MemoryDisk::new(image), MountOptions::default())).unwrap();
+        let volume = complete(Volume::mount(AnyDisk::new(MemoryDisk::new(image)), MountOptions::default())).unwrap();
         assert_eq!(&volume.superblock().label[..5], b"demo\0");
         for size in sizes() {
             assert!(content(&volume, &format!("file-{size}")) == noise(size as u64, size), "{size} bytes");
@@ -246,7 +246,8 @@ fn holes_of_foreign_files_take_no_room_and_blocks_are_copied_once() {
     let empty = make_image(&options(1024, 8 << 20), &folder([]), &mut Vec::new()).expect("room");
     // Four blocks, of which the first two extents share one, and two indirect ones on the way to the last.
     assert_eq!(empty.free_blocks - built.free_blocks, 4 + 2);
-    let volume = complete(Volume::mount(MemoryDisk::new(sink.image), MountOptions::default())).expect("a volume");
+    let volume =
+        complete(Volume::mount(AnyDisk::new(MemoryDisk::new(sink.image)), MountOptions::default())).expect("a volume");
     assert!(content(&volume, "sparse") == source);
     let overlapping = vec![5..10, 9..12];
     let backwards = vec![Range { start: 10, end: 5 }, 6..7];

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::support::{self, FileDisk, has_tool, noise, run};
+use crate::support::{self, AnyDisk, FileDisk, has_tool, noise, run};
 use ext2::make::{Attributes, Folder, ImageOptions, make_image};
 use ext2::{
     AttributeChanges, Inode, Kind, LastLink, MountOptions, NewKind, NewNode, OpenFile, ROOT_INODE, Volume, complete,
@@ -14,7 +14,7 @@ use ext2::{
 
 /// A volume in a host file, and its expected content.
 struct World {
-    volume: Volume<FileDisk>,
+    volume: Volume<AnyDisk>,
     files: BTreeMap<String, Vec<u8>>,
     links: BTreeMap<String, Vec<u8>>,
     folders: BTreeMap<String, usize>,
@@ -39,7 +39,7 @@ impl World {
         complete(self.volume.resolve(ROOT_INODE, path.as_bytes(), LastLink::Keep)).unwrap()
     }
 
-    fn open(&self, path: &str) -> OpenFile<FileDisk> {
+    fn open(&self, path: &str) -> OpenFile<AnyDisk> {
         complete(self.volume.open(self.find(path).number)).unwrap()
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::{self, FileDisk, has_tool, noise, run};
+use crate::support::{self, AnyDisk, FileDisk, has_tool, noise, run};
 use ext2::{
     Access, AttributeChanges, Error, LastLink, MountOptions, NewKind, NewNode, ROOT_INODE, ReadOnlyReason, Volume,
     complete,
@@ -33,7 +33,7 @@ impl Place {
         self.0.path().join("image")
     }
 
-    fn mount(&self) -> Volume<FileDisk> {
+    fn mount(&self) -> Volume<AnyDisk> {
         complete(Volume::mount(FileDisk::open_to_write(&self.image()), MountOptions::default())).unwrap()
     }
 
@@ -51,7 +51,7 @@ fn e2fsck(image: &Path) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
-fn number(volume: &Volume<FileDisk>, path: &str) -> u32 {
+fn number(volume: &Volume<AnyDisk>, path: &str) -> u32 {
     complete(volume.resolve(ROOT_INODE, path.as_bytes(), LastLink::Keep)).unwrap().number
 }
 

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use crate::support::{self, has_tool, noise, run};
+use crate::support::{self, AnyDisk, has_tool, noise, run};
 use ext2::{
     BlockSource, CacheLimits, DiskError, Error, LastLink, MemoryDisk, MountOptions, NewKind, NewNode, ROOT_INODE,
     Volume,
@@ -103,7 +103,7 @@ const FILE: NewNode<'_> = NewNode { kind: NewKind::File, permissions: 0o644, own
 const FOLDER: NewNode<'_> = NewNode { kind: NewKind::Directory, ..FILE };
 
 /// A client: creates files in a folder shared with others, reads them back, moves and removes them.
-async fn client(volume: Volume<SlowDisk>, seed: u64) {
+async fn client(volume: Volume<AnyDisk>, seed: u64) {
     let shared = volume.resolve(ROOT_INODE, b"shared", LastLink::Keep).await.unwrap().number;
     let own = volume.create(ROOT_INODE, format!("own-{seed}").as_bytes(), FOLDER).await.unwrap().number;
     for round in 0..12u64 {
@@ -164,7 +164,7 @@ fn clients_do_not_get_in_each_others_way() {
             ..CacheLimits::default()
         };
         let options = MountOptions { limits, ..MountOptions::default() };
-        let volume = alone(&spawned, Volume::mount(source, options)).unwrap();
+        let volume = alone(&spawned, Volume::mount(AnyDisk::new(source), options)).unwrap();
         let handle = volume.clone();
         alone(&spawned, async move { handle.create(ROOT_INODE, b"shared", FOLDER).await }).unwrap();
         let tasks = (0..16).map(|seed| Box::pin(client(volume.clone(), seed)) as Task).collect();

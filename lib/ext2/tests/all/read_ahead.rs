@@ -7,9 +7,10 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::{Pin, pin};
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use crate::support::noise;
+use crate::support::{AnyDisk, noise};
 use ext2::make::{Attributes, File, Folder, ImageOptions, Node, make_image};
 use ext2::{
     BlockSource, CacheLimits, DiskError, LastLink, MemoryDisk, MountOptions, OpenFile, ROOT_INODE, Volume, complete,
@@ -90,8 +91,8 @@ impl BlockSource for TimedDisk {
 
 /// A volume with one file on a slow disk, and the tasks beside its client.
 struct Bench {
-    volume: Volume<TimedDisk>,
-    file: OpenFile<TimedDisk>,
+    disk: Rc<TimedDisk>,
+    file: OpenFile<AnyDisk>,
     /// Disk offsets of the file's leaf tables.
     tables: Vec<u64>,
     beside: RefCell<Vec<Task>>,
@@ -115,28 +116,24 @@ impl Bench {
         let mut image = Vec::new();
         let built = make_image(&options, &root, &mut image).unwrap();
         image.resize(built.volume_bytes as usize, 0);
-        let disk = TimedDisk {
+        let disk = Rc::new(TimedDisk {
             disk: MemoryDisk::new(image.clone()),
             now: Cell::new(0),
             read_ticks: Cell::new(0),
             reads: RefCell::default(),
             under_way: Cell::new(0),
             spawned: RefCell::default(),
-        };
+        });
         let options = MountOptions { limits: LIMITS, ..MountOptions::default() };
-        let volume = complete(Volume::mount(disk, options)).unwrap();
+        let volume = complete(Volume::mount(AnyDisk::shared(Rc::clone(&disk)), options)).unwrap();
         let inode = complete(volume.resolve(ROOT_INODE, b"file", LastLink::Follow)).unwrap();
         let file = complete(volume.open(inode.number)).unwrap();
         let place = |block: u32| u64::from(block) * BLOCK_BYTES as u64;
         let numbers = &image[place(inode.blocks[13]) as usize..][..BLOCK_BYTES];
         let later = numbers.chunks(4).map(|number| u32::from_le_bytes(number.try_into().unwrap()));
         let tables = [inode.blocks[12]].into_iter().chain(later).filter(|&block| block != 0).map(place).collect();
-        volume.source().read_ticks.set(READ_TICKS);
-        Bench { volume, file, tables, beside: RefCell::default(), waits: RefCell::default() }
-    }
-
-    fn disk(&self) -> &TimedDisk {
-        self.volume.source()
+        disk.read_ticks.set(READ_TICKS);
+        Bench { disk, file, tables, beside: RefCell::default(), waits: RefCell::default() }
     }
 
     /// Polls everything beside the client, then advances the time.
@@ -144,15 +141,15 @@ impl Bench {
         let mut context = Context::from_waker(Waker::noop());
         let mut beside = self.beside.borrow_mut();
         loop {
-            let spawned: Vec<Task> = self.disk().spawned.borrow_mut().drain(..).collect();
+            let spawned: Vec<Task> = self.disk.spawned.borrow_mut().drain(..).collect();
             let is_first = spawned.is_empty();
             beside.extend(spawned);
             beside.retain_mut(|task| task.as_mut().poll(&mut context).is_pending());
-            if is_first && self.disk().spawned.borrow().is_empty() {
+            if is_first && self.disk.spawned.borrow().is_empty() {
                 break;
             }
         }
-        self.disk().now.set(self.disk().now.get() + 1);
+        self.disk.now.set(self.disk.now.get() + 1);
     }
 
     /// Sends one request of the client, and returns the data.
@@ -166,7 +163,7 @@ impl Bench {
                     Poll::Ready(read) => break read.unwrap(),
                     Poll::Pending => self.tick(),
                 }
-                self.waits.borrow_mut().push(self.disk().under_way.get());
+                self.waits.borrow_mut().push(self.disk.under_way.get());
                 assert!(self.waits.borrow().len() < 100_000, "the client waits for ever");
             }
         };
@@ -176,7 +173,7 @@ impl Bench {
 
     /// Returns the time at which the page with this disk offset was first requested.
     fn asked(&self, place: u64) -> Option<u64> {
-        let reads = self.disk().reads.borrow();
+        let reads = self.disk.reads.borrow();
         reads.iter().find(|(_, offset, bytes)| (*offset..offset + *bytes as u64).contains(&place)).map(|read| read.0)
     }
 }
@@ -191,7 +188,7 @@ fn what_comes_next_is_there_before_it_is_asked_for() {
         let work = (piece / (16 << 10)).max(2);
         let mut begun = BTreeMap::new();
         for offset in (0..FILE_BYTES).step_by(piece) {
-            begun.insert(offset, bench.disk().now.get());
+            begun.insert(offset, bench.disk.now.get());
             bench.waits.borrow_mut().clear();
             assert!(bench.read(offset, piece) == content[offset..][..piece], "{piece} bytes at {offset}");
             let waits = bench.waits.borrow().len();
@@ -218,7 +215,7 @@ fn a_large_request_is_read_in_parts_and_keeps_the_disk_busy() {
     let bench = Bench::new();
     const { assert!(FILE_BYTES > 3 * LIMITS.data_bytes, "a request that the cache cannot hold") };
     assert!(bench.read(0, FILE_BYTES) == noise(1, FILE_BYTES));
-    let reads = bench.disk().reads.borrow();
+    let reads = bench.disk.reads.borrow();
     let places: BTreeSet<u64> = reads.iter().map(|(_, offset, _)| *offset).collect();
     assert_eq!(places.len(), reads.len(), "nothing is read twice");
     let waits = bench.waits.borrow();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::noise;
+use crate::support::{AnyDisk, noise};
 use ext2::make::{Attributes, File, Folder, ImageOptions, Node, make_image};
 use ext2::{CacheLimits, LastLink, MemoryDisk, MountOptions, OpenFile, ROOT_INODE, Volume, complete};
 
@@ -20,7 +20,7 @@ const LIMITS: CacheLimits = CacheLimits {
 const REQUESTS: [usize; 4] = [300, 1024, 4096, 5000];
 
 /// A volume with the file `file` and an empty one, in blocks of this size.
-fn volume_of(block_bytes: u32, content: &[u8]) -> Volume<MemoryDisk> {
+fn volume_of(block_bytes: u32, content: &[u8]) -> Volume<AnyDisk> {
     let attributes = Attributes::readable(1);
     let file = |content: &[u8]| Node::File(File::with_bytes(attributes, content.to_vec()));
     let entries = BTreeMap::from([(b"file".to_vec(), file(content)), (b"other".to_vec(), file(&[]))]);
@@ -31,16 +31,16 @@ fn volume_of(block_bytes: u32, content: &[u8]) -> Volume<MemoryDisk> {
     let built = make_image(&options, &root, &mut image).unwrap();
     image.resize(built.volume_bytes as usize, 0);
     let options = MountOptions { limits: LIMITS, ..MountOptions::default() };
-    complete(Volume::mount(MemoryDisk::new(image), options)).unwrap()
+    complete(Volume::mount(AnyDisk::new(MemoryDisk::new(image)), options)).unwrap()
 }
 
-fn open(volume: &Volume<MemoryDisk>, name: &str) -> OpenFile<MemoryDisk> {
+fn open(volume: &Volume<AnyDisk>, name: &str) -> OpenFile<AnyDisk> {
     let inode = complete(volume.resolve(ROOT_INODE, name.as_bytes(), LastLink::Follow)).unwrap();
     complete(volume.open(inode.number)).unwrap()
 }
 
 /// Applies a random change, to the file and to its expected content: half of them just before the reader.
-fn change([file, other]: &[OpenFile<MemoryDisk>; 2], content: &mut Vec<u8>, reader: usize, chance: u32, seed: u32) {
+fn change([file, other]: &[OpenFile<AnyDisk>; 2], content: &mut Vec<u8>, reader: usize, chance: u32, seed: u32) {
     let place = match seed & 8 {
         0 => reader + (seed as usize >> 4) % 2000,
         _ => (seed as usize >> 4) % (content.len() + 40_000),

@@ -12,6 +12,7 @@ use crate::adversary::disk::TestDisk;
 use crate::adversary::generator::Life;
 use crate::adversary::image::Image;
 use crate::adversary::tools::{self, Format};
+use crate::support::AnyDisk;
 
 /// Volumes too small for a journal.
 const TINY: [Format; 4] = [
@@ -84,7 +85,8 @@ fn check_here(is_quiet: bool, image: &Image) -> Result<Image, String> {
     let mode = if is_quiet { Mode::Preen } else { Mode::Repair };
     let options = CheckOptions { mode, memory_bytes: MEMORY_BYTES };
     let mut findings = Vec::new();
-    let summary = disk.run(check(&disk, &options, &mut |finding| findings.push(format!("{finding:?}"))));
+    let summary =
+        disk.run(check(&AnyDisk::new(disk.clone()), &options, &mut |finding| findings.push(format!("{finding:?}"))));
     match summary.map(|summary| summary.outcome) {
         Ok(CheckOutcome::Clean | CheckOutcome::Repaired) => Ok(disk.image()),
         other => Err(format!("our check ends with {other:?}: {findings:?}")),

@@ -13,6 +13,7 @@ use crate::adversary::disk::TestDisk;
 use crate::adversary::model::{self, Content, Model};
 use crate::adversary::noise::noise;
 use crate::adversary::operation::{Extended, Facts, Operation, Outcome, Path, SLOTS, Sort, many_name, shown_name};
+use crate::support::AnyDisk;
 
 /// Maximum size of files that are read completely.
 const READ_WHOLE: u64 = 24 << 20;
@@ -25,8 +26,8 @@ type Step<T> = Result<T, Outcome>;
 pub struct Mounted {
     disk: TestDisk,
     options: MountOptions,
-    volume: RefCell<Option<Volume<TestDisk>>>,
-    slots: [RefCell<Option<OpenFile<TestDisk>>>; SLOTS],
+    volume: RefCell<Option<Volume<AnyDisk>>>,
+    slots: [RefCell<Option<OpenFile<AnyDisk>>>; SLOTS],
 }
 
 /// Small caches, so that misses are tested too.
@@ -63,7 +64,7 @@ fn outcome(error: Error) -> Outcome {
 impl Mounted {
     pub fn mount(disk: TestDisk, limits: CacheLimits) -> Result<Mounted, Error> {
         let options = MountOptions { limits, access: Access::WriteIfPossible };
-        let volume = disk.run(Volume::mount(disk.clone(), options))?;
+        let volume = disk.run(Volume::mount(AnyDisk::new(disk.clone()), options))?;
         Ok(Mounted { disk, options, volume: RefCell::new(Some(volume)), slots: Default::default() })
     }
 
@@ -85,7 +86,7 @@ impl Mounted {
         &self.disk
     }
 
-    pub fn volume(&self) -> Volume<TestDisk> {
+    pub fn volume(&self) -> Volume<AnyDisk> {
         self.volume.borrow().clone().expect("the volume is mounted")
     }
 
@@ -203,7 +204,7 @@ impl Mounted {
             }
         }
         self.volume().unmount().await.map_err(outcome)?;
-        let volume = Volume::mount(self.disk.clone(), self.options).await.map_err(outcome)?;
+        let volume = Volume::mount(AnyDisk::new(self.disk.clone()), self.options).await.map_err(outcome)?;
         *self.volume.borrow_mut() = Some(volume);
         Ok(())
     }
@@ -403,7 +404,7 @@ fn sort(inode: &Inode) -> Step<Sort> {
     }
 }
 
-async fn transfer(file: &OpenFile<TestDisk>, operation: &Operation) -> Step<Outcome> {
+async fn transfer(file: &OpenFile<AnyDisk>, operation: &Operation) -> Step<Outcome> {
     let partial = |partial: ext2::Partial| match outcome(partial.error) {
         Outcome::NoRoom(_) => Outcome::NoRoom(partial.written),
         Outcome::Refused if partial.written > 0 => Outcome::Broken("refused, but for a part".into()),

@@ -1,6 +1,8 @@
 //! Shared test support: host files as disks, external tools, predictable bytes.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
+mod any_disk;
+
 use std::fs::File;
 use std::future::Future;
 use std::os::unix::fs::FileExt;
@@ -12,6 +14,8 @@ use tempfile::TempDir;
 
 use ext2::{BlockSource, DiskError, Error, Inode, Kind, LastLink, MountOptions, ROOT_INODE, Volume, complete};
 
+pub use any_disk::AnyDisk;
+
 /// A host file as a disk.
 pub struct FileDisk {
     file: File,
@@ -19,13 +23,14 @@ pub struct FileDisk {
 }
 
 impl FileDisk {
-    pub fn open(path: &Path) -> FileDisk {
-        FileDisk { file: File::open(path).unwrap(), read_only: true }
+    pub fn open(path: &Path) -> AnyDisk {
+        AnyDisk::new(FileDisk { file: File::open(path).unwrap(), read_only: true })
     }
 
     /// Opens a host file for reading and writing.
-    pub fn open_to_write(path: &Path) -> FileDisk {
-        FileDisk { file: File::options().read(true).write(true).open(path).unwrap(), read_only: false }
+    pub fn open_to_write(path: &Path) -> AnyDisk {
+        let file = File::options().read(true).write(true).open(path).unwrap();
+        AnyDisk::new(FileDisk { file, read_only: false })
     }
 }
 
@@ -67,15 +72,15 @@ impl BlockSource for FileDisk {
     }
 }
 
-pub fn mount(path: &Path) -> Result<Volume<FileDisk>, Error> {
+pub fn mount(path: &Path) -> Result<Volume<AnyDisk>, Error> {
     complete(Volume::mount(FileDisk::open(path), MountOptions::default()))
 }
 
-pub fn resolve<S: BlockSource>(volume: &Volume<S>, path: &str) -> Result<Inode, Error> {
+pub fn resolve(volume: &Volume<AnyDisk>, path: &str) -> Result<Inode, Error> {
     complete(volume.resolve(ROOT_INODE, path.as_bytes(), LastLink::Follow))
 }
 
-pub fn content<S: BlockSource>(volume: &Volume<S>, path: &str) -> Vec<u8> {
+pub fn content(volume: &Volume<AnyDisk>, path: &str) -> Vec<u8> {
     let inode = resolve(volume, path).unwrap();
     let mut bytes = vec![0xaa; inode.size as usize];
     assert_eq!(read(volume, &inode, 0, &mut bytes).unwrap(), bytes.len());
@@ -83,12 +88,12 @@ pub fn content<S: BlockSource>(volume: &Volume<S>, path: &str) -> Vec<u8> {
 }
 
 /// Reads a part of a file.
-pub fn read<S: BlockSource>(volume: &Volume<S>, file: &Inode, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
+pub fn read(volume: &Volume<AnyDisk>, file: &Inode, offset: u64, buffer: &mut [u8]) -> Result<usize, Error> {
     complete(async { volume.open(file.number).await?.read(offset, buffer).await })
 }
 
 /// Returns all names of a folder, fetched in pages.
-pub fn names<S: BlockSource>(volume: &Volume<S>, folder: &Inode) -> Vec<(Vec<u8>, u32, Option<Kind>)> {
+pub fn names(volume: &Volume<AnyDisk>, folder: &Inode) -> Vec<(Vec<u8>, u32, Option<Kind>)> {
     let (mut names, mut position) = (Vec::new(), 0);
     loop {
         let listing = complete(volume.list(folder.number, position, 100)).unwrap();

@@ -17,7 +17,7 @@ pub fn checked(disk: &Disk, mode: Mode) -> (Result<Summary, CheckError>, Vec<Fin
 pub fn checked_within(disk: &Disk, mode: Mode, memory_bytes: u64) -> (Result<Summary, CheckError>, Vec<Finding>) {
     let mut findings = Vec::new();
     let options = CheckOptions { mode, memory_bytes };
-    let result = complete(check(disk, &options, &mut |finding| findings.push(finding.clone())));
+    let result = complete(check(&disk.any(), &options, &mut |finding| findings.push(finding.clone())));
     (result, findings)
 }
 

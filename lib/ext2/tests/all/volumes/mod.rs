@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 use std::rc::Rc;
 
-use crate::support;
+use crate::support::{self, AnyDisk};
 use ext2::{BlockSource, DiskError, complete};
 
 /// Time of all tests, in seconds since 1970.
@@ -53,6 +53,11 @@ impl Disk {
     /// A disk with old content.
     pub fn used(bytes: usize) -> Disk {
         Disk::new(vec![0xa5; bytes])
+    }
+
+    /// This disk, as the file system takes it.
+    pub fn any(&self) -> AnyDisk {
+        AnyDisk::new(self.clone())
     }
 
     pub fn save(&self, path: &Path) {

@@ -110,7 +110,7 @@ fn make_own(image: &Path, name: &str, folder: &Path) {
     let style = if name == "own" { Style::Usual } else { Style::Plain };
     let options =
         MakeOptions { block_bytes: Some(1024), style, uuid: [3; 16], hash_seed: [4; 16], ..Default::default() };
-    complete(make_empty(&disk, &options)).unwrap();
+    complete(make_empty(&disk.any(), &options)).unwrap();
     disk.save(image);
     let mut script = String::from("mkdir folder\nmkdir folder/inner\nmkdir folder/inner/deep\nmkdir big\n");
     for file in ["file", "small", "other", "empty", "folder/one", "folder/two", "folder/inner/three"] {
