@@ -166,8 +166,10 @@ impl Descriptors {
 
     fn end(&mut self, closed: Descriptor) {
         self.end_closed();
-        if let Object::Connection(connection) = closed.object {
-            self.closing.extend(connection.close());
+        match closed.object {
+            Object::Connection(connection) => self.closing.extend(connection.close()),
+            Object::File(file) => file.close(),
+            _ => {}
         }
     }
 

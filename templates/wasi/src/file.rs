@@ -204,6 +204,14 @@ impl File {
         Ok(self.file.may_lock(kind, start, length)?)
     }
 
+    /// Closes it. Its locks are given up before this returns; by its end alone the server would learn of that later.
+    pub fn close(mut self) {
+        if self.is_locked {
+            // A server that has ended has no locks.
+            let _ = self.unlock(0, 0);
+        }
+    }
+
     /// Checks that locks on it still hold.
     ///
     /// # Errors

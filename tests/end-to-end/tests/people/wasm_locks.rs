@@ -50,6 +50,7 @@ const LOCKS: &str = r#"(module
     (call $is (i32.const 15) (call $lock (i32.const 4) (i32.const 0) (i64.const 9) (i64.const 1)) (i32.const 0))
     (call $is (i32.const 16) (call $lock (i32.const 5) (i32.const 1) (i64.const 9) (i64.const 1)) (i32.const 0))
     (call $is (i32.const 17) (call $fd_close (i32.const 5)) (i32.const 0))
+    (call $is (i32.const 25) (call $lock (i32.const 4) (i32.const 2) (i64.const 0) (i64.const 0)) (i32.const 0))
     (call $is (i32.const 18) (call $unlink (i32.const 263)) (i32.const 0))
     ;; Until the end of standard input. The server ends meanwhile: EIO, also for names, as long as `a` is open.
     (call $is (i32.const 19) (call $fd_read (i32.const 0) (i32.const 16) (i32.const 1) (i32.const 36)) (i32.const 0))
