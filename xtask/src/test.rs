@@ -284,20 +284,26 @@ fn services_check(repository: &Repository, selection: &Selection<'_>) -> Outcome
     Ok(counts)
 }
 
-/// Runs the network suite over the host's sockets: without limits, with few descriptors, and with injected failures.
+/// Runs the network suite over the stack of this system, then over the host's sockets: without limits, with few
+/// descriptors, and with injected failures.
 fn network_check(repository: &Repository, selection: &Selection<'_>) -> Outcome<Counts> {
     const SUITE: &str = "network-check";
+    const OWN_STACK: &str = "network-check-stack";
     let manifest = repository.system_manifest(SUITE.as_ref())?;
     let ready = systems::prepare(repository, &manifest, Platform::Hosted, UnsafeTests::Refused)?;
-    let machine = |mut command: Command, processors: u32, commands: &str| {
+    let machine = |ready: &systems::Ready, mut command: Command, processors: u32, commands: &str| {
         command.arg("--system").arg(&ready.image).args(["--processors", &processors.to_string()]);
         command.arg("--parameter").arg(format!("commands={commands}"));
         command
     };
+    let own_stack = repository.system_manifest(OWN_STACK.as_ref())?;
+    let own_stack = systems::prepare(repository, &own_stack, Platform::Hosted, UnsafeTests::Refused)?;
     let mut counts = Counts::default();
-    for processors in CONFORMANCE_PROCESSORS {
-        let command = machine(Command::new(&ready.machine), processors, selection.name.unwrap_or_default());
-        counts += conformance_run(command, SUITE, selection, processors)?;
+    for (suite, ready) in [(OWN_STACK, &own_stack), (SUITE, &ready)] {
+        for processors in CONFORMANCE_PROCESSORS {
+            let command = machine(ready, Command::new(&ready.machine), processors, selection.name.unwrap_or_default());
+            counts += conformance_run(command, suite, selection, processors)?;
+        }
     }
     if selection.name.is_some() {
         return Ok(counts);
@@ -305,10 +311,10 @@ fn network_check(repository: &Repository, selection: &Selection<'_>) -> Outcome<
     let processors = CONFORMANCE_PROCESSORS[1];
     let mut limited = Command::new("sh");
     limited.args(["-c", &format!("ulimit -n {FEW_FILES} && exec \"$0\" \"$@\"")]).arg(&ready.machine);
-    counts += conformance_run(machine(limited, processors, "crowded"), SUITE, selection, processors)?;
+    counts += conformance_run(machine(&ready, limited, processors, "crowded"), SUITE, selection, processors)?;
     let long: &[_] = if selection.long { &LONG_FAILING_SOCKETS } else { &[] };
     for (every, rounds) in FAILING_SOCKETS.iter().chain(long) {
-        let mut command = machine(Command::new(&ready.machine), processors, &format!("failing {rounds}"));
+        let mut command = machine(&ready, Command::new(&ready.machine), processors, &format!("failing {rounds}"));
         command.args(["--failing-sockets", &every.to_string()]);
         counts += conformance_run(command, SUITE, selection, processors)?;
     }

@@ -35,7 +35,7 @@ pub use addresses::{Address, Origin};
 pub use counters::Counters;
 pub use echo::{Echo, EchoId};
 pub use ends::{End, Failure, NameFailure};
-pub use names::NameQuery;
+pub use names::{NameQuery, is_name};
 pub use output::{Buffer, Features, MAX_TSO_BYTES, Outgoing};
 pub use routes::Route;
 pub use smoltcp::wire::{EthernetAddress, IpAddress, IpCidr};

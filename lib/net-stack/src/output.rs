@@ -62,6 +62,8 @@ pub(crate) const MAX_TSO_PAYLOAD_BYTES: usize = 42 * 1460;
 
 /// Maximum packets in the loopback queue; more are dropped.
 const MAX_LOOPBACK_PACKETS: usize = 1024;
+/// Maximum of their bytes, likewise: a datagram to this machine may be as long as IP allows.
+const MAX_LOOPBACK_BYTES: usize = 4 << 20;
 /// Minimum number of packets that may wait for neighbour resolution, regardless of free buffers.
 const MIN_WAITING: usize = 8;
 /// Bytes of a packet that identify its owner: IP header and ports.
@@ -89,6 +91,7 @@ pub(crate) struct Output<B> {
     ready_bytes: usize,
     /// The loopback queue.
     loopback: VecDeque<Vec<u8>>,
+    loopback_bytes: usize,
     neighbours: Neighbours<B>,
 }
 
@@ -108,6 +111,7 @@ impl<B: Buffer> Output<B> {
             ready: VecDeque::new(),
             ready_bytes: 0,
             loopback: VecDeque::new(),
+            loopback_bytes: 0,
             neighbours: Neighbours::new(),
         }
     }
@@ -132,7 +136,9 @@ impl<B: Buffer> Output<B> {
 
     /// The next packet of the loopback queue.
     pub(crate) fn take_loopback(&mut self) -> Option<Vec<u8>> {
-        self.loopback.pop_front()
+        let packet = self.loopback.pop_front()?;
+        self.loopback_bytes -= packet.len();
+        Some(packet)
     }
 
     pub(crate) fn has_loopback(&self) -> bool {
@@ -188,7 +194,15 @@ impl<B: Buffer> Output<B> {
         self.addresses.is_local(destination) || self.next_host(destination).is_some()
     }
 
-    /// Builds and sends an IP packet. With `segment_bytes` it is a TCP packet for TSO. Fills in the TCP or UDP checksum
+    /// Queues a packet for this machine itself.
+    fn loop_back(&mut self, packet: Vec<u8>) {
+        if self.loopback.len() < MAX_LOOPBACK_PACKETS && packet.len() <= MAX_LOOPBACK_BYTES - self.loopback_bytes {
+            self.loopback_bytes += packet.len();
+            self.loopback.push_back(packet);
+        }
+    }
+
+    /// Builds and sends an IP packet, which is longer than the MTU only if it is for this machine itself. With `segment_bytes` it is a TCP packet for TSO. Fills in the TCP or UDP checksum
     /// unless it is offloaded.
     pub(crate) fn send<R>(&mut self, bytes: usize, segment_bytes: u16, fill: impl FnOnce(&mut [u8]) -> R) -> R {
         let is_long = bytes > self.mtu && segment_bytes == 0;
@@ -201,9 +215,13 @@ impl<B: Buffer> Output<B> {
                 None
             }
         }) else {
-            self.counters.without_buffer += 1;
-            let mut dropped = alloc::vec![0; bytes];
-            return fill(&mut dropped);
+            let mut packet = alloc::vec![0; bytes];
+            let result = fill(&mut packet);
+            match IpHeader::read(&packet) {
+                Some(header) if self.addresses.is_local(&header.destination) => self.loop_back(packet),
+                _ => self.counters.without_buffer += 1,
+            }
+            return result;
         };
         let packet = &mut buffer.bytes()[ETHERNET_BYTES..ETHERNET_BYTES + bytes];
         let result = fill(packet);
@@ -212,10 +230,9 @@ impl<B: Buffer> Output<B> {
             return result;
         };
         if self.addresses.is_local(&header.destination) {
-            if self.loopback.len() < MAX_LOOPBACK_PACKETS {
-                self.loopback.push_back(packet.to_vec());
-            }
+            let packet = packet.to_vec();
             self.free.push(buffer);
+            self.loop_back(packet);
             return result;
         }
         let needs_checksum = self.finish_checksum(packet, &header);

@@ -183,7 +183,11 @@ pub(crate) fn send_from<B: Buffer>(
     };
     let length = u16::try_from(HEADER_BYTES + data.len()).map_err(|_| Failure::TooLong)?;
     let ip = IpRepr::new(source, remote.address, IpProtocol::Udp, usize::from(length), 64);
-    if ip.buffer_len() > output.mtu_to(&remote.address) {
+    let most = match output.addresses.is_local(&remote.address) {
+        true => usize::from(u16::MAX),
+        false => output.mtu_to(&remote.address),
+    };
+    if ip.buffer_len() > most {
         return Err(Failure::TooLong);
     }
     if !output.has_room() {

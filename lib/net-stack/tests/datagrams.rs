@@ -27,6 +27,32 @@ fn a_datagram_arrives_once_and_intact() {
 }
 
 #[test]
+fn regression_a_datagram_to_the_machine_itself_may_be_as_long_as_ip_allows() {
+    let mut network = Network::new(1);
+    let (server, port) = network.stacks[0].udp_bind(None, 0).expect("a port");
+    let (client, _) = network.stacks[0].udp_bind(None, 0).expect("a port");
+    let loopback: IpAddress = "127.0.0.1".parse().expect("an address");
+    for to in [loopback, address(0)] {
+        let data = bytes(65_507);
+        network.stacks[0].udp_send(client, End::new(to, port), &data).expect("it is sent");
+        let datagram = network.until(5, |network| network.stacks[0].poll_udp(server, Waker::noop())).expect("in time");
+        assert!(datagram.expect("a datagram").data == data);
+        let long = vec![0; 65_508];
+        assert_eq!(network.stacks[0].udp_send(client, End::new(to, port), &long), Err(Failure::TooLong));
+    }
+    // Those that nobody takes are bounded: by the queue to this machine, then by the socket's.
+    for _ in 0..200 {
+        network.stacks[0].udp_send(client, End::new(loopback, port), &[0; 60_000]).expect("it is sent, or dropped");
+    }
+    network.pass_ms(10);
+    let taken = std::iter::from_fn(|| match network.stacks[0].poll_udp(server, Waker::noop()) {
+        Poll::Ready(Ok(datagram)) => Some(datagram.data.len()),
+        _ => None,
+    });
+    assert!((1..10).contains(&taken.count()));
+}
+
+#[test]
 fn the_receive_queue_is_bounded() {
     let mut network = Network::new(2);
     let (_server, port) = network.stacks[0].udp_bind(None, 7).expect("a port");

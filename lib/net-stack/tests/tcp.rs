@@ -175,20 +175,42 @@ fn an_abort_is_reported_to_the_peer() {
 }
 
 #[test]
-fn a_full_backlog_does_not_stop_the_listener() {
+fn regression_a_connection_to_a_full_backlog_is_made_once_there_is_room() {
     let mut network = Network::new(2);
-    let listener = network.listen(0, 80, 2);
-    let made: Vec<_> = (0..4).map(|_| network.connect(1, End::new(address(0), 80)).expect("it seems whole")).collect();
+    let (listener, remote) = (network.listen(0, 80, 2), End::new(address(0), 80));
+    let made = [(); 2].map(|()| network.connect(1, remote).expect("a connection"));
     network.pass_ms(10);
+    let late = network.stacks[1].connect(remote).expect("a port");
+    network.pass_ms(500);
+    let connected = |network: &mut Network| network.stacks[1].poll_connected(late, Waker::noop());
+    assert!(connected(&mut network).is_pending(), "it is neither made nor refused");
+    assert!(network.stacks[0].counters().tcp_overflowed > 0);
+    for id in made {
+        let server = network.accept(0, listener);
+        assert_eq!(network.stacks[0].ends(server).map(|ends| ends.1), network.stacks[1].ends(id).map(|ends| ends.0));
+    }
+    assert_eq!(network.until(10, connected), Some(Ok(())));
+    network.accept(0, listener);
+    assert!(network.stacks[0].poll_accept(listener, Waker::noop()).is_pending());
+    network.stacks[0].close_listener(listener);
+    assert_eq!(network.connect(1, remote), Err(Failure::Refused));
+}
+
+#[test]
+fn handshakes_under_way_beyond_the_backlog_are_reset() {
+    let mut network = Network::new(2);
+    let (listener, remote) = (network.listen(0, 80, 2), End::new(address(0), 80));
+    let made = [(); 4].map(|()| network.stacks[1].connect(remote).expect("a port"));
+    network.pass_ms(100);
     assert_eq!(network.stacks[0].counters().tcp_overflowed, 2);
-    assert_eq!(network.try_read(1, made[3], 1), Poll::Ready(Err(Failure::Reset)));
     for id in &made[..2] {
         let server = network.accept(0, listener);
         assert_eq!(network.stacks[0].ends(server).map(|ends| ends.1), network.stacks[1].ends(*id).map(|ends| ends.0));
     }
+    for id in &made[2..] {
+        assert_eq!(network.try_read(1, *id, 1), Poll::Ready(Err(Failure::Reset)));
+    }
     assert!(network.stacks[0].poll_accept(listener, Waker::noop()).is_pending());
-    network.stacks[0].close_listener(listener);
-    assert_eq!(network.connect(1, End::new(address(0), 80)), Err(Failure::Refused));
 }
 
 #[test]

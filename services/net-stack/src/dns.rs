@@ -68,6 +68,9 @@ async fn resolve<E: TypedEndpoint>(
         let fitting: Vec<IpAddr> = known.into_iter().filter(is_wanted).collect();
         return Some(if fitting.is_empty() { Err(DnsError::NotFound) } else { Ok(fitting) });
     }
+    if !net_stack::is_name(name) {
+        return Some(Err(DnsError::BadName));
+    }
     if shared.stack().name_servers().is_empty() {
         return Some(Err(DnsError::NoServer));
     }

@@ -155,6 +155,11 @@ impl Question {
     }
 }
 
+/// Whether a text can be a name: labels of at most 63 printable ASCII characters, 253 in all (RFC 1035, section 2.3.4).
+pub fn is_name(text: &str) -> bool {
+    message::name(text).is_some()
+}
+
 impl Names {
     pub(crate) fn servers(&self) -> &[IpAddress] {
         &self.servers

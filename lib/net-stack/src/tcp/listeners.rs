@@ -68,9 +68,15 @@ impl Listeners {
     }
 
     /// Returns whether a segment without a connection is silently dropped because a port is listening: without ACK,
-    /// and either not a SYN (RFC 9293, section 3.10.7.2) or with both SYN and FIN.
+    /// and either not a SYN (RFC 9293, section 3.10.7.2), or with both SYN and FIN, or to a full backlog, which the
+    /// client's retransmissions may find emptier.
     pub(crate) fn is_ignored_at(&self, segment: &Segment, local: End) -> bool {
-        !segment.is_ack && (!segment.is_syn || segment.is_fin) && self.at(local).is_some()
+        let is_ignored = |id| !segment.is_syn || segment.is_fin || self.is_full(id);
+        !segment.is_ack && self.at(local).is_some_and(is_ignored)
+    }
+
+    fn is_full(&self, id: ListenerId) -> bool {
+        self.get(id).is_some_and(|listener| listener.waiting.len() >= listener.backlog)
     }
 
     fn count(&self) -> usize {
@@ -231,6 +237,10 @@ impl Tcp {
             return None;
         }
         let listener = self.listeners.at(local)?;
+        if self.listeners.is_full(listener) {
+            output.counters.tcp_overflowed += 1;
+            return None;
+        }
         self.make_room(output, listener);
         let settings = self.settings(output, local, remote);
         let syn = ::tcp::Segment {
@@ -289,6 +299,7 @@ impl Tcp {
         self.listeners.release_half_open(listener);
         let timeout_ns = self.timeout_ns();
         let Some(waiting_at) = self.listeners.get_mut(listener) else { return };
+        // Several handshakes were under way when there was still room.
         if waiting_at.waiting.len() >= waiting_at.backlog {
             output.counters.tcp_overflowed += 1;
             self.reset_unheld(id);

@@ -320,7 +320,7 @@ fn after_sending_two(
 fn sends(namespace: &mut Namespace) -> Outcome {
     let (mut left, mut right) = pair(namespace)?;
     // Bytes of the block, and how many of them are sent.
-    for (bytes, count) in [(1000, 900), (4096, 4096), (100, u32::MAX), (10, 0), (70_000, 70_000)] {
+    for (bytes, count) in [(1000, 900), (4096, 4096), (100, u32::MAX), (10, 0), (50_000, 50_000)] {
         let data = pattern(bytes);
         let reading = left.send_and_read(block(&data)?, count, 100, FOR_EVER);
         let sent = &data[..bytes.min(count as usize)];
