@@ -202,8 +202,8 @@ impl<B: Buffer> Output<B> {
         }
     }
 
-    /// Builds and sends an IP packet, which is longer than the MTU only if it is for this machine itself. With `segment_bytes` it is a TCP packet for TSO. Fills in the TCP or UDP checksum
-    /// unless it is offloaded.
+    /// Builds and sends an IP packet; only one to this machine itself may be longer than the MTU. With `segment_bytes` it
+    /// is a TCP packet for TSO. Fills in the TCP or UDP checksum unless it is offloaded.
     pub(crate) fn send<R>(&mut self, bytes: usize, segment_bytes: u16, fill: impl FnOnce(&mut [u8]) -> R) -> R {
         let is_long = bytes > self.mtu && segment_bytes == 0;
         let usable = |buffer: &mut B| buffer.bytes().len() >= ETHERNET_BYTES + bytes;

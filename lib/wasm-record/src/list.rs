@@ -1,7 +1,7 @@
 //! Lists in the bytes of a record, whose items are found by their number and read when they are asked for.
 //!
-//! A list is the number of its items, where each of them ends, and their bytes. Who starts a program with thousands of
-//! functions reads what it needs and passes over the rest.
+//! A list is the number of its items, where each of them ends, and their bytes. So the start of a program with thousands of
+//! functions reads the few that it needs.
 
 use alloc::vec::Vec;
 use core::fmt;

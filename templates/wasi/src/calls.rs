@@ -1,5 +1,5 @@
-//! The calls of preview 1, and those of this system, about contracts and locks: one table of names and types makes the list that modules are checked
-//! by, and the dispatch.
+//! The calls of preview 1, and those of this system, about contracts and locks: one table of names and types makes the list
+//! that modules are checked by, and the dispatch.
 
 mod clocks;
 mod contracts;

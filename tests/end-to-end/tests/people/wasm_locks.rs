@@ -7,7 +7,7 @@ use end_to_end::{BUILD_LIMIT, Format, Image, Run, built_system, finish, reposito
 
 test_needs::needs!(E2fsprogs);
 
-/// Ends with the number of the step that did not go as expected, and with 0 if there is none.
+/// A program whose exit status is the number of the first step that did not go as expected, or 0.
 const LOCKS: &str = r#"(module
   (import "wasi_snapshot_preview1" "path_open"
     (func $path_open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
@@ -85,6 +85,6 @@ fn locks_of_a_program_end_with_their_server_and_so_does_what_relies_on_them() {
          function strike\nsleep 1s\nkill ext2-fs\nend\n\
          sync\nstrike &\nlater | locks --no-working-folder --dir /fs; echo status $?; wait; ls /fs/disk0",
     );
-    // What was not on the disk yet, is lost with the server: whether there is an `a` or a `b` is open.
+    // What was not on the disk yet is lost with the server: there may be an `a`, or a `b` still.
     assert!(run.text().starts_with("status 0\n") && !run.text().contains("\nc\n"), "{run}");
 }

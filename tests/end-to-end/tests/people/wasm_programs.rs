@@ -158,9 +158,9 @@ fn a_program_has_no_sockets_but_those_that_it_is_given() {
     bare(module, &disk, &["-c", "wasm-wasm-tcp --tcp-listen 127.0.0.1:8080"]).refused(&["may not use that address"]);
 }
 
-/// Runs this with a database `a.db` of one table `t` in the working folder. `hold SQL TIME` opens a transaction, does
-/// nothing for a time and commits; `use N` adds `N` rows in a transaction each; `locked` tells whether others may not
-/// write.
+/// Runs a script in a folder with a database `a.db` of one table `t`. `hold SQL TIME` writes the SQL, and `commit` after a
+/// time; `add N` writes SQL that adds `N` rows, each in a transaction; `locked` prints its name if the database cannot be
+/// written to.
 #[track_caller]
 fn with_database(disk: &Image, script: &str) -> Run {
     let script = format!(

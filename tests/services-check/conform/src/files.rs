@@ -18,7 +18,7 @@ const NAME: &str = "file";
 const OTHER: &str = "other";
 const NEW_PERMISSIONS: u32 = 0o644;
 
-/// Time until a server knows of a client's end, in milliseconds; much, on a busy host.
+/// Maximum time until a server knows of a client's end, in milliseconds.
 const END_MS: u64 = 10_000;
 
 type Ready = file::Imp<states::Ready>;
