@@ -40,13 +40,20 @@ impl OpenFile {
         wait(request(ready), limit).inspect_err(|error| self.endpoint = Err(*error))
     }
 
+    /// Keeps the endpoint for the next request, and returns the answer of this one.
+    fn answered<T>(
+        &mut self,
+        next: file::Imp<file::states::Ready>,
+        answer: Result<T, file::FileError>,
+    ) -> Result<T, AccessError> {
+        self.endpoint = Ok(next);
+        Ok(answer?)
+    }
+
     /// Returns the file's attributes.
     pub fn attributes(&mut self) -> Result<file::FileAttributes, AccessError> {
         match self.ask(REQUEST_LIMIT, |ready| ready.get_attributes())? {
-            file::ImpReadyAfterGetAttributes::Attributes { attributes, next } => {
-                self.endpoint = Ok(next);
-                Ok(attributes)
-            }
+            file::ImpReadyAfterGetAttributes::Attributes { attributes, next } => self.answered(next, Ok(attributes)),
             file::ImpReadyAfterGetAttributes::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }
     }
@@ -72,10 +79,7 @@ impl OpenFile {
                 let count = (count as usize).min(data.len());
                 Ok((data, count))
             }
-            file::ImpReadyAfterRead::ReadFailed { error, next, .. } => {
-                self.endpoint = Ok(next);
-                Err(error.into())
-            }
+            file::ImpReadyAfterRead::ReadFailed { error, next, .. } => self.answered(next, Err(error)),
             file::ImpReadyAfterRead::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }
     }
@@ -122,14 +126,8 @@ impl OpenFile {
     /// Truncates the file to `size_bytes`, or extends it with a hole.
     pub fn set_size(&mut self, size_bytes: u64) -> Result<(), AccessError> {
         match self.ask(BULK_LIMIT, |ready| ready.set_size(size_bytes))? {
-            file::ImpReadyAfterSetSize::Done { next } => {
-                self.endpoint = Ok(next);
-                Ok(())
-            }
-            file::ImpReadyAfterSetSize::Failed { error, next } => {
-                self.endpoint = Ok(next);
-                Err(error.into())
-            }
+            file::ImpReadyAfterSetSize::Done { next } => self.answered(next, Ok(())),
+            file::ImpReadyAfterSetSize::Failed { error, next } => self.answered(next, Err(error)),
             file::ImpReadyAfterSetSize::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }
     }
@@ -137,36 +135,19 @@ impl OpenFile {
     /// Waits until written data is on the medium.
     pub fn sync(&mut self) -> Result<(), AccessError> {
         match self.ask(BULK_LIMIT, |ready| ready.sync())? {
-            file::ImpReadyAfterSync::Done { next } => {
-                self.endpoint = Ok(next);
-                Ok(())
-            }
-            file::ImpReadyAfterSync::Failed { error, next } => {
-                self.endpoint = Ok(next);
-                Err(error.into())
-            }
+            file::ImpReadyAfterSync::Done { next } => self.answered(next, Ok(())),
+            file::ImpReadyAfterSync::Failed { error, next } => self.answered(next, Err(error)),
             file::ImpReadyAfterSync::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }
     }
-}
 
-impl OpenFile {
     /// Locks `length` bytes from `start` on, or all from there if `length` is 0; returns whether no other client's lock
     /// excludes it. The lock ends with this file, and with its server: every request fails then.
     pub fn lock(&mut self, kind: LockKind, start: u64, length: u64) -> Result<bool, AccessError> {
         match self.ask(REQUEST_LIMIT, |ready| ready.lock(kind, start, length))? {
-            file::ImpReadyAfterLock::Locked { next } => {
-                self.endpoint = Ok(next);
-                Ok(true)
-            }
-            file::ImpReadyAfterLock::Excluded { next } => {
-                self.endpoint = Ok(next);
-                Ok(false)
-            }
-            file::ImpReadyAfterLock::Failed { error, next } => {
-                self.endpoint = Ok(next);
-                Err(error.into())
-            }
+            file::ImpReadyAfterLock::Locked { next } => self.answered(next, Ok(true)),
+            file::ImpReadyAfterLock::Excluded { next } => self.answered(next, Ok(false)),
+            file::ImpReadyAfterLock::Failed { error, next } => self.answered(next, Err(error)),
             file::ImpReadyAfterLock::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }
     }
@@ -174,14 +155,8 @@ impl OpenFile {
     /// Gives up this file's locks of a range, likewise.
     pub fn unlock(&mut self, start: u64, length: u64) -> Result<(), AccessError> {
         match self.ask(REQUEST_LIMIT, |ready| ready.unlock(start, length))? {
-            file::ImpReadyAfterUnlock::Done { next } => {
-                self.endpoint = Ok(next);
-                Ok(())
-            }
-            file::ImpReadyAfterUnlock::Failed { error, next } => {
-                self.endpoint = Ok(next);
-                Err(error.into())
-            }
+            file::ImpReadyAfterUnlock::Done { next } => self.answered(next, Ok(())),
+            file::ImpReadyAfterUnlock::Failed { error, next } => self.answered(next, Err(error)),
             file::ImpReadyAfterUnlock::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }
     }
@@ -189,18 +164,9 @@ impl OpenFile {
     /// Returns whether no other client's lock excludes one of this kind.
     pub fn may_lock(&mut self, kind: LockKind, start: u64, length: u64) -> Result<bool, AccessError> {
         match self.ask(REQUEST_LIMIT, |ready| ready.test_lock(kind, start, length))? {
-            file::ImpReadyAfterTestLock::Free { next } => {
-                self.endpoint = Ok(next);
-                Ok(true)
-            }
-            file::ImpReadyAfterTestLock::Excluded { next } => {
-                self.endpoint = Ok(next);
-                Ok(false)
-            }
-            file::ImpReadyAfterTestLock::Failed { error, next } => {
-                self.endpoint = Ok(next);
-                Err(error.into())
-            }
+            file::ImpReadyAfterTestLock::Free { next } => self.answered(next, Ok(true)),
+            file::ImpReadyAfterTestLock::Excluded { next } => self.answered(next, Ok(false)),
+            file::ImpReadyAfterTestLock::Failed { error, next } => self.answered(next, Err(error)),
             file::ImpReadyAfterTestLock::ChannelClosed(_) => Err(AccessError::ServerEnded),
         }
     }

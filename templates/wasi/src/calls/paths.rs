@@ -146,6 +146,7 @@ fn open(opening: Opening, found: Found<Folder>, allowed: u64) -> Result<Descript
 }
 
 pub fn path_create_directory(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno> {
+    host.descriptors.check_locks()?;
     let found = find(host, caller, 0, 1, rights::PATH_CREATE_DIRECTORY, LastLink::Keep)?;
     if found.node.is_some() {
         return Err(Errno::EXIST);
@@ -154,6 +155,7 @@ pub fn path_create_directory(host: &mut Wasi, caller: &mut Caller<'_>) -> Result
 }
 
 pub fn path_remove_directory(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno> {
+    host.descriptors.check_locks()?;
     let found = find(host, caller, 0, 1, rights::PATH_REMOVE_DIRECTORY, LastLink::Keep)?;
     match found.kind()? {
         _ if found.name.is_empty() => Err(Errno::INVAL),
@@ -187,6 +189,7 @@ pub fn path_readlink(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Err
 }
 
 pub fn path_symlink(host: &mut Wasi, caller: &mut Caller<'_>) -> Result<(), Errno> {
+    host.descriptors.check_locks()?;
     let (at, length) = (caller.u32(0), caller.u32(1));
     let target: String = guest(caller).path(at, length)?;
     let found = find(host, caller, 2, 3, rights::PATH_SYMLINK, LastLink::Keep)?;
